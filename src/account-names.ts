@@ -9,12 +9,12 @@ export function readName(text: string): string | undefined {
 
 const MAX_NAME = 64;
 const NAME = /^[a-z0-9][a-z0-9._@+-]*$/;
-export const NAMES = `has 1 to ${MAX_NAME} characters: the letters a to z, digits and, after the first character, . _ - @ +`;
+export const NAME_RULES = `has 1 to ${MAX_NAME} characters: the letters a to z, digits and, after the first character, . _ - @ +`;
 
-/** Begins the reference to a user of the identity provider. Names have no colon, so that nobody can choose such a name. */
-export const OIDC = "oidc:";
+/** Prefix of references to users of the identity provider. Names have no colon, so nobody can choose such a name. */
+export const OIDC_PREFIX = "oidc:";
 
 /** How commands and the audit log refer to an account. */
 export function referenceOf({ name, issuer }: Pick<Account, "name" | "issuer">): string {
-  return issuer === "" ? name : `${OIDC}${name}`;
+  return issuer === "" ? name : `${OIDC_PREFIX}${name}`;
 }

@@ -17,8 +17,8 @@ export interface Account {
 }
 
 /**
- * What is accepted instead of a password. Of a secret, only the hash is stored. Kinds that are not secrets store other hashes
- * or keys: `signing-key` a public key (`app-signatures.ts`), `denied-login` the hash that the token would have had,
+ * What is accepted instead of a password. Only the hash of a secret is stored. Kinds without a secret store another hash or
+ * a key: `signing-key` a public key (`app-signatures.ts`), `denied-login` the hash that the token would have had,
  * `passkey` and `used-challenge` hashes of public values (`passkeys.ts`), `identity` the hash of an identity provider's user
  * (`identities.ts`). A `disabled-token` is a token of a disabled account; it becomes a token again when the account is
  * enabled.
@@ -77,12 +77,12 @@ export function lastUse({ usedAt, createdAt }: Credential): number {
 export interface NewAccount {
   readonly name: string;
   readonly issuer: string;
-  /** The hash of the password; empty for an account without one. */
-  readonly password: string;
-  /** Created by the operator: such an account may take over the list of the local user. */
-  readonly isOwner: boolean;
-  /** The hash of the invitation's secret, which is used up; undefined when none is needed. */
-  readonly invitation: string | undefined;
+  /** Empty for an account without a password. */
+  readonly passwordHash: string;
+  /** Such an account may take over the list of the local user. */
+  readonly isCreatedByOperator: boolean;
+  /** Hash of the secret of the invitation that the account uses up; undefined when none is needed. */
+  readonly invitationHash: string | undefined;
   /** Who creates it, for the audit log; the command line unless given. */
   readonly actor?: Actor;
 }
@@ -94,7 +94,7 @@ export interface NewAccountState {
   readonly isNameTaken: boolean;
   /** The local user has an account, or had one that was deleted. */
   readonly isLocalUserTaken: boolean;
-  /** The kind of the credential whose hash is `NewAccount.invitation`. */
+  /** The kind of the credential whose hash is `NewAccount.invitationHash`. */
   readonly invitationKind: Credential["kind"] | undefined;
 }
 
@@ -105,29 +105,28 @@ export interface NewAccountDecision {
 }
 
 /**
- * The rules for a new account, the same on every engine. All setup links end with the first account. Where sign-up is
- * open, a stranger may be the first to create an account, so only an account of the operator becomes an administrator.
+ * The rules for a new account, the same on every engine. The first account invalidates all setup links. Where sign-up is
+ * open, a stranger may be the first to create an account, so only one created by the operator becomes an administrator.
  */
 export function decideNewAccount(
-  { isOwner, invitation }: NewAccount,
+  { isCreatedByOperator, invitationHash }: NewAccount,
   { hasAccounts, hasAdmins, isNameTaken, isLocalUserTaken, invitationKind }: NewAccountState,
 ): "not-invited" | "name-taken" | NewAccountDecision {
   const isInvited = invitationKind === "invitation" || (invitationKind === "setup" && !hasAccounts);
-  if (invitation !== undefined && !isInvited) return "not-invited";
+  if (invitationHash !== undefined && !isInvited) return "not-invited";
   if (isNameTaken) return "name-taken";
   return {
-    becomesLocalUser: isOwner && !isLocalUserTaken,
-    becomesAdmin: isOwner && !hasAdmins,
+    becomesLocalUser: isCreatedByOperator && !isLocalUserTaken,
+    becomesAdmin: isCreatedByOperator && !hasAdmins,
     endsSetup: !hasAccounts,
   };
 }
 
 export interface NewPassword {
-  /** The hash of the password. */
-  readonly password: string;
-  /** The id of the session that does not end. */
+  readonly passwordHash: string;
+  /** Id of the session to keep; all others end. */
   readonly keepSession?: string | undefined;
-  /** Set the password only while this is still the stored hash. */
+  /** Set the password only if this is still the stored hash. */
   readonly expectedHash?: string | undefined;
   readonly revokesTokens?: boolean;
   /** Who reset it, for the audit log; undefined if the user changed it. */
@@ -137,13 +136,13 @@ export interface NewPassword {
 export interface NewCredential {
   readonly credential: Credential;
   readonly hash: string;
-  /** Add it only while the user has fewer of its kind. */
+  /** Add it only if the user has fewer credentials of its kind than this. */
   readonly atMost: number;
-  /** Add it only while this is still the hash of the user's password. */
-  readonly password?: string;
+  /** Add it only if this is still the hash of the user's password. */
+  readonly passwordHash?: string;
 }
 
-/** All sessions of a user end, except the one with this id. */
+/** Also end all sessions of the user, except the one with this id. */
 export interface EndSessions {
   readonly except: string | undefined;
 }
@@ -169,7 +168,7 @@ export interface AccountStore {
    */
   setPassword(caller: Caller, password: NewPassword, at: Date): Promise<boolean>;
   /**
-   * Deletes the account at once and then its list, in steps between which others can write. If it rejects as unknown,
+   * Deletes the account at once and then its list, in steps between which others can write. If the outcome is unknown,
    * the account may be gone already; `sweep` deletes the rest. `last-admin` if other accounts would have no administrator.
    */
   delete(caller: Caller, at: Date, user?: UserId): Promise<"deleted" | "gone" | "last-admin">;
@@ -179,7 +178,7 @@ export interface AccountStore {
   findCredential(hash: string): Promise<Credential | undefined>;
   /** Oldest first. */
   listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]>;
-  /** A credential of the caller; for an administrator, an invitation. Also ends the user's sessions if asked to. */
+  /** Removes a credential of the caller, or an invitation if the caller is an administrator. */
   removeCredential(
     caller: Caller,
     kind: Credential["kind"],
@@ -203,8 +202,8 @@ export interface AccountStore {
 
 export interface StoredAccount {
   readonly account: Account;
-  /** The hash of the password. */
-  readonly password: string;
+  /** Empty for an account without a password. */
+  readonly passwordHash: string;
 }
 
 /** One number per key that all processes share; see `limits.ts` for its meaning. */

@@ -1,5 +1,5 @@
 import { hash, randomBytes, randomInt, randomUUID } from "node:crypto";
-import { NAMES, OIDC, readName, referenceOf } from "./account-names.ts";
+import { NAME_RULES, OIDC_PREFIX, readName, referenceOf } from "./account-names.ts";
 import { type AccountRefusal, isRefused } from "./account-refusals.ts";
 import {
   type Account,
@@ -17,7 +17,7 @@ import {
 import { Attempts, type Networks } from "./attempts.ts";
 import { CredentialCache, waitForCachesToExpire } from "./credential-cache.ts";
 import { FailedGuesses } from "./failed-guesses.ts";
-import { faultOfPassword, hashPassword, isPassword } from "./passwords.ts";
+import { hashPassword, validatePassword, verifyPassword } from "./passwords.ts";
 import { AccessRevoked, asUser, type Caller, COMMAND_LINE, LOCAL_USER, type UserId } from "./subscriptions.ts";
 
 /** The longest secret of any kind; longer ones are rejected without hashing them. */
@@ -33,8 +33,8 @@ const TOUCH_MS = 5 * 60 * 1_000;
 export const MAX_TOKENS = 100;
 export const MAX_SESSIONS = 100;
 
-/** The credentials of a user that the user manages. */
-export type OwnKind = "token" | "session" | "passkey" | "identity";
+/** Kinds of credentials that users manage themselves. */
+export type UserManagedKind = "token" | "session" | "passkey" | "identity";
 /** Removing one of these ends the sessions that may have been opened with it, as a new password does. */
 const SIGN_IN_KINDS: ReadonlySet<Credential["kind"]> = new Set(["passkey", "identity"]);
 
@@ -43,14 +43,14 @@ export function hashSecret(secret: string): string {
   return hash("sha256", secret, "base64url");
 }
 
-export interface TypedPassword {
+export interface PasswordAttempt {
   readonly name: string;
   readonly password: string;
   readonly networks: Networks;
 }
 
 /** The credential that a request was made with. */
-export interface Verified extends Credential {
+export interface VerifiedCredential extends Credential {
   readonly hash: string;
 }
 
@@ -58,7 +58,7 @@ export interface Verified extends Credential {
 export class Accounts {
   readonly #store: AccountStore;
   readonly #isSignUpOpen: boolean;
-  readonly #cache = new CredentialCache<Verified>();
+  readonly #cache = new CredentialCache<VerifiedCredential>();
   readonly #failedGuesses = new FailedGuesses();
   readonly #attempts: Attempts;
 
@@ -69,13 +69,13 @@ export class Accounts {
   }
 
   /** The credential with this secret; undefined if it is unknown, revoked, expired or of another kind. */
-  async verifyCredential(secret: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
+  async verifyCredential(secret: string, kind: Credential["kind"], at: Date): Promise<VerifiedCredential | undefined> {
     return secret.length > MAX_SECRET ? undefined : this.verifyHash(hashSecret(secret), kind, at);
   }
 
   /** The same by the hash of the secret, for callers that have already verified the secret in another way. */
-  async verifyHash(hash: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
-    const find = () => this.verifyFresh(hash, kind, at);
+  async verifyHash(hash: string, kind: Credential["kind"], at: Date): Promise<VerifiedCredential | undefined> {
+    const find = () => this.verifyUncached(hash, kind, at);
     const credential = await this.#cache.get(`${kind} ${hash}`, find);
     // A cached session may look expired only because its last use is newer than the cached one.
     return credential === undefined || isValidAt(credential, at) ? credential : find();
@@ -86,8 +86,8 @@ export class Accounts {
     return this.#store.findCredential(hash);
   }
 
-  /** The same without the cache. */
-  async verifyFresh(hash: string, kind: Credential["kind"], at: Date): Promise<Verified | undefined> {
+  /** `verifyHash` without the cache. */
+  async verifyUncached(hash: string, kind: Credential["kind"], at: Date): Promise<VerifiedCredential | undefined> {
     const credential = await this.findCredential(hash);
     if (credential?.kind !== kind || !isValidAt(credential, at)) return undefined;
     if (credential.usedAt === undefined || at.getTime() - credential.usedAt.getTime() >= TOUCH_MS) {
@@ -98,11 +98,11 @@ export class Accounts {
 
   /** Opens a session. */
   async signIn(
-    { label, ...typed }: TypedPassword & { label: string },
+    { label, ...attempt }: PasswordAttempt & { label: string },
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
-    const found = await this.checkPassword(typed, at);
-    return isRefused(found) ? found : this.openSession(found.account, { password: found.password }, label, at);
+    const found = await this.checkPassword(attempt, at);
+    return isRefused(found) ? found : this.openSession(found.account, { passwordHash: found.passwordHash }, label, at);
   }
 
   /** Counts an attempt to sign in without a password. Undefined if there were not too many. */
@@ -116,17 +116,17 @@ export class Accounts {
    * refused in the same way.
    */
   async checkPassword(
-    { name: typed, password, networks }: TypedPassword,
+    { name: typed, password, networks }: PasswordAttempt,
     at: Date,
   ): Promise<StoredAccount | AccountRefusal> {
     const name = readName(typed);
-    const network = widest(networks);
+    const network = widestNetwork(networks);
     const wait =
       (await this.#attempts.count(networks, name ?? "", at)) ||
       (await this.#failedGuesses.delay(name ?? "", network, at));
     if (wait > 0) return { refused: "too-often", wait };
     const found = name === undefined ? undefined : await this.#store.find(name, "");
-    if (!(await isPassword(password, found?.password, network)) || found === undefined) {
+    if (!(await verifyPassword(password, found?.passwordHash, network)) || found === undefined) {
       this.#failedGuesses.record(name ?? "", network, at);
       return { refused: "wrong-password" };
     }
@@ -134,16 +134,16 @@ export class Accounts {
     return found.account.disabledAt === undefined ? found : { refused: "disabled" };
   }
 
-  /** Opens a session if the user still has this password hash, and the credential they signed in with, at that time. */
+  /** Opens a session, provided that the user still has this password and the credential they signed in with. */
   async openSession(
     { user }: Pick<Account, "user">,
-    { password, credentialHash }: { readonly password?: string; readonly credentialHash?: string | undefined },
+    { passwordHash, credentialHash }: { readonly passwordHash?: string; readonly credentialHash?: string | undefined },
     label: string,
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
-    const conditions = { atMost: MAX_SESSIONS, ...(password === undefined ? {} : { password }) };
+    const conditions = { atMost: MAX_SESSIONS, ...(passwordHash === undefined ? {} : { passwordHash }) };
     for (;;) {
-      const session = { kind: "session", user, scope: "write", label, expiresAt: after(at, SESSION_MS) } as const;
+      const session = { kind: "session", user, scope: "write", label, expiresAt: addMs(at, SESSION_MS) } as const;
       const issued = await this.issue({ ...asUser(user), credentialHash }, session, "", at, conditions);
       if (!isRefused(issued)) return issued;
       if (issued.refused !== "full") return { refused: "wrong-password" };
@@ -156,7 +156,7 @@ export class Accounts {
 
   /** Creates an account by invitation, or for anyone where sign-up is open, and signs in. */
   async signUp(
-    request: TypedPassword & { invitation: string | undefined; label: string; address: string },
+    request: PasswordAttempt & { invitation: string | undefined; label: string; address: string },
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     const { name, password, invitation, networks, label, address } = request;
@@ -165,9 +165,9 @@ export class Accounts {
     const kind = invitation === undefined ? undefined : await this.#kindOfInvitation(invitation, at);
     if (invitation !== undefined && kind === undefined) return { refused: "not-invited" };
     if (invitation === undefined && !this.#isSignUpOpen) return { refused: "sign-up-closed" };
-    const options = { isOwner: kind === "setup", invitation, network: widest(networks), address };
+    const options = { isCreatedByOperator: kind === "setup", invitation, network: widestNetwork(networks), address };
     const created = await this.#create(name, password, at, options);
-    return isRefused(created) ? created : this.openSession(created, { password: created.password }, label, at);
+    return isRefused(created) ? created : this.openSession(created, { passwordHash: created.passwordHash }, label, at);
   }
 
   async #kindOfInvitation(secret: string, at: Date): Promise<"invitation" | "setup" | undefined> {
@@ -176,32 +176,32 @@ export class Accounts {
     return (await this.isEmpty()) ? "setup" : undefined;
   }
 
-  /** Creates an account with a password, for the operator. */
-  create(name: string, password: string, at: Date): Promise<{ user: UserId; password: string } | AccountRefusal> {
-    return this.#create(name, password, at, { isOwner: true });
+  /** Creates an account with a password, on behalf of the operator. */
+  create(name: string, password: string, at: Date): Promise<{ user: UserId; passwordHash: string } | AccountRefusal> {
+    return this.#create(name, password, at, { isCreatedByOperator: true });
   }
 
   async #create(
     typed: string,
     password: string,
     at: Date,
-    options: { isOwner: boolean; invitation?: string | undefined; network?: string; address?: string },
-  ): Promise<{ user: UserId; password: string } | AccountRefusal> {
-    const { isOwner, invitation, network, address } = options;
+    options: { isCreatedByOperator: boolean; invitation?: string | undefined; network?: string; address?: string },
+  ): Promise<{ user: UserId; passwordHash: string } | AccountRefusal> {
+    const { isCreatedByOperator, invitation, network, address } = options;
     const name = readName(typed);
-    if (name === undefined) return { refused: "invalid", member: "name", detail: `A name ${NAMES}` };
-    const fault = await faultOfPassword(password, name);
-    if (fault !== undefined) return { refused: "invalid", member: "password", detail: `The password ${fault}` };
-    const hashed = await hashPassword(password, network);
+    if (name === undefined) return { refused: "invalid", member: "name", detail: `A name ${NAME_RULES}` };
+    const problem = await validatePassword(password, name);
+    if (problem !== undefined) return { refused: "invalid", member: "password", detail: `The password ${problem}` };
+    const passwordHash = await hashPassword(password, network);
     const invitationHash = invitation === undefined ? undefined : hashSecret(invitation);
-    const account = { name, issuer: "", password: hashed, isOwner, invitation: invitationHash };
+    const account = { name, issuer: "", passwordHash, isCreatedByOperator, invitationHash };
     const actor = address === undefined ? COMMAND_LINE : { name, address };
-    const user = await this.#store.create(newUser(), { ...account, actor }, at);
-    return typeof user === "string" ? { refused: user } : { user, password: hashed };
+    const user = await this.#store.create(newUserId(), { ...account, actor }, at);
+    return typeof user === "string" ? { refused: user } : { user, passwordHash };
   }
 
   /**
-   * The account with this name, for a user that somebody else has authenticated. If there is none, creates it without a
+   * The account of a user that an identity provider or a proxy has authenticated. If there is none, creates it without a
    * password for the client at `address`, unless that is undefined.
    */
   async findOrCreate(
@@ -212,24 +212,24 @@ export class Accounts {
   ): Promise<StoredAccount | undefined> {
     const found = await this.find(name, issuer);
     if (found !== undefined || address === undefined) return found;
-    const account = { name, issuer, password: "", isOwner: false, invitation: undefined };
-    await this.#store.create(newUser(), { ...account, actor: { name: referenceOf(account), address } }, at);
+    const account = { name, issuer, passwordHash: "", isCreatedByOperator: false, invitationHash: undefined };
+    await this.#store.create(newUserId(), { ...account, actor: { name: referenceOf(account), address } }, at);
     // A concurrent request may have created it first.
     return this.find(name, issuer);
   }
 
   /**
-   * The account with this name, or with this subject of the identity provider after `oidc:`. Names have no colon, so
+   * Finds an account by its name, or by `oidc:` and the user's subject at the identity provider. Names have no colon, so
    * nobody can choose one that refers to somebody else.
    */
   async findByName(typed: string, issuer?: string): Promise<Account | undefined> {
-    if (typed.startsWith(OIDC))
-      return issuer === undefined ? undefined : (await this.#store.find(typed.slice(OIDC.length), issuer))?.account;
+    if (typed.startsWith(OIDC_PREFIX))
+      return issuer === undefined ? undefined : (await this.find(typed.slice(OIDC_PREFIX.length), issuer))?.account;
     const name = readName(typed);
     return name === undefined ? undefined : (await this.#store.find(name, ""))?.account;
   }
 
-  /** The account of a user or with a name, with the hash of its password. */
+  /** Finds an account by its user id or its name. */
   find(key: UserId | string, issuer = ""): Promise<StoredAccount | undefined> {
     return typeof key === "number" ? this.#store.get(key) : this.#store.find(key, issuer);
   }
@@ -257,17 +257,17 @@ export class Accounts {
     const { current, password, revokesTokens, session, networks } = change;
     const wait = await this.#attempts.count(networks, `#${caller.user}`, at);
     if (wait > 0) return { refused: "too-often", wait };
-    const network = widest(networks);
+    const network = widestNetwork(networks);
     const found = await this.#store.get(caller.user);
-    if (found?.password === "") return { refused: "no-password" };
-    if (!(await isPassword(current, found?.password, network)) || found === undefined)
+    if (found?.passwordHash === "") return { refused: "no-password" };
+    if (!(await verifyPassword(current, found?.passwordHash, network)) || found === undefined)
       return { refused: "wrong-password" };
-    const options = { keepSession: session, expectedHash: found.password, revokesTokens };
+    const options = { keepSession: session, expectedHash: found.passwordHash, revokesTokens };
     const set = await this.#setPassword(caller, found.account.name, password, at, options, network);
     return isRefused(set) ? set : undefined;
   }
 
-  /** Sets a password for the operator. Every session ends. */
+  /** Sets a user's password on behalf of the operator. Ends all sessions. */
   async setPassword(
     { user, name }: Account,
     password: string,
@@ -281,7 +281,7 @@ export class Accounts {
 
   /** Sets a password with the secret of a reset link, which can be used once, and signs in. */
   async resetPassword(
-    reset: Omit<TypedPassword, "name"> & { link: string; revokesTokens: boolean; label: string; address: string },
+    reset: Omit<PasswordAttempt, "name"> & { link: string; revokesTokens: boolean; label: string; address: string },
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     const { link, password, revokesTokens, networks, label, address } = reset;
@@ -293,8 +293,8 @@ export class Accounts {
     const caller = { ...asUser(account.user), credentialHash: credential.hash };
     const options = { revokesTokens, resetBy: { name: account.name, address } };
     try {
-      const set = await this.#setPassword(caller, account.name, password, at, options, widest(networks));
-      return isRefused(set) ? set : this.openSession(account, { password: set.password }, label, at);
+      const set = await this.#setPassword(caller, account.name, password, at, options, widestNetwork(networks));
+      return isRefused(set) ? set : this.openSession(account, set, label, at);
     } catch (error) {
       // Somebody else was faster, or the link was revoked.
       if (error instanceof AccessRevoked) return { refused: "invalid-link" };
@@ -308,15 +308,15 @@ export class Accounts {
     name: string,
     password: string,
     at: Date,
-    options: Omit<NewPassword, "password">,
+    options: Omit<NewPassword, "passwordHash">,
     network?: string,
-  ): Promise<{ password: string } | AccountRefusal> {
-    const fault = await faultOfPassword(password, name);
-    if (fault !== undefined) return { refused: "invalid", member: "password", detail: `The password ${fault}` };
-    const hashed = await hashPassword(password, network);
-    const isSet = await this.#store.setPassword(caller, { password: hashed, ...options }, at);
+  ): Promise<{ passwordHash: string } | AccountRefusal> {
+    const problem = await validatePassword(password, name);
+    if (problem !== undefined) return { refused: "invalid", member: "password", detail: `The password ${problem}` };
+    const passwordHash = await hashPassword(password, network);
+    const isSet = await this.#store.setPassword(caller, { passwordHash, ...options }, at);
     await waitForCachesToExpire();
-    if (isSet) return { password: hashed };
+    if (isSet) return { passwordHash };
     // The account was deleted or its password changed meanwhile.
     return { refused: options.expectedHash === undefined ? "gone" : "wrong-password" };
   }
@@ -338,7 +338,7 @@ export class Accounts {
   /** When it resolves, no process accepts the credential any more. False if there is no such credential. */
   async removeCredential(
     caller: Caller,
-    kind: OwnKind | "invitation",
+    kind: UserManagedKind | "invitation",
     id: string,
     at: Date,
     keepSession?: string,
@@ -359,7 +359,7 @@ export class Accounts {
     requested: RequestedCredential,
     prefix: string,
     at: Date,
-    conditions: Pick<NewCredential, "atMost" | "password">,
+    conditions: Pick<NewCredential, "atMost" | "passwordHash">,
   ): Promise<IssuedCredential | AccountRefusal> {
     const secret = prefix + randomBytes(32).toString("base64url");
     const credential = await this.addCredential(caller, requested, hashSecret(secret), at, conditions);
@@ -372,7 +372,7 @@ export class Accounts {
     requested: RequestedCredential,
     hash: string,
     at: Date,
-    conditions: Pick<NewCredential, "atMost" | "password">,
+    conditions: Pick<NewCredential, "atMost" | "passwordHash">,
   ): Promise<Credential | AccountRefusal> {
     const credential = { ...requested, id: randomUUID(), createdAt: at, usedAt: undefined };
     const outcome = await this.#store.addCredential(caller, { credential, hash, ...conditions });
@@ -385,16 +385,16 @@ export class Accounts {
   }
 }
 
-/** Password hashing is shared fairly between networks of this width. */
-function widest(networks: Networks): string {
+/** The network that counts for fairness: networks of this width take turns at password hashing. */
+function widestNetwork(networks: Networks): string {
   return networks.at(-1) ?? "";
 }
 
-export function after(at: Date, ms: number): Date {
+export function addMs(at: Date, ms: number): Date {
   return new Date(at.getTime() + ms);
 }
 
 /** Random, so that it does not reveal how many users there are. */
-function newUser(): UserId {
+function newUserId(): UserId {
   return randomInt(LOCAL_USER + 1, 2 ** 48 - 1);
 }

@@ -46,14 +46,14 @@ test("app login: after 20 minutes → expired", async () => {
   assert.ok(await readAppLoginId(own, id, later(APP_LOGIN_MS - 1_000)));
 });
 
-test("app login: a later expiry in the poll token → another token", async () => {
+test("app login: a later expiry in the poll token → a different token", async () => {
   const { pollToken } = await start();
   const { pollToken: other } = await start(later(60_000));
   const forged = other.slice(0, other.lastIndexOf("~")) + pollToken.slice(pollToken.lastIndexOf("~"));
   assert.notEqual(readPollToken(forged, NOW), readPollToken(pollToken, NOW));
 });
 
-test("app login: any part of the link replaced by that of another → not accepted", async () => {
+test("app login: one part of the link replaced with that of another link → not accepted", async () => {
   const [one, other] = await Promise.all([
     start(),
     startAppLogin(own, { app: "x", address: "192.0.2.1" }, later(60_000)),

@@ -10,6 +10,14 @@ import type { Caller } from "./subscriptions.ts";
  * token is derived from a secret that only the app has, and the link that the user opens contains the hash of that token
  * and a description of the app. So any process can serve any step.
  */
+export interface AppLogin extends AppLoginOrigin {
+  /** Hash of the token that the app gets. */
+  readonly hash: string;
+  readonly requestedAt: Date;
+  readonly expiresAt: Date;
+}
+
+/** How long the user has to approve it. */
 export const APP_LOGIN_MS = 20 * 60 * 1_000;
 const MAX_DENIALS = 1_000;
 
@@ -18,13 +26,6 @@ export interface AppLoginOrigin {
   /** User agent; empty if the app sent none. */
   readonly app: string;
   readonly address: string;
-}
-
-export interface AppLogin extends AppLoginOrigin {
-  /** Hash of the token that the app gets. */
-  readonly hash: string;
-  readonly requestedAt: Date;
-  readonly expiresAt: Date;
 }
 
 /** The app polls with `pollToken`; the browser allows or denies the login by `id`. */

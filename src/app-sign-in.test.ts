@@ -23,20 +23,20 @@ async function open() {
 }
 
 let networks = 0;
-const typed = (name: string, password: string) => {
+const attempt = (name: string, password: string) => {
   networks += 1;
   return { name, password, networks: [`10.0.0.${networks}`] };
 };
 
-function isIn(user: AppUser | object): user is AppUser {
+function isSignedIn(user: AppUser | object): user is AppUser {
   return "account" in user;
 }
 
-test("app sign-in: password → an attempt once, then remembered", async () => {
+test("app sign-in: same password again → verified once, then cached", async () => {
   const { store, signIn } = await open();
   // More than the ten attempts that one network has for a name.
   for (let each = 0; each < 50; each += 1)
-    assert.ok(isIn(await signIn.withPassword({ name: "Ann", password: PASSWORD, networks: ["192.0.2.1"] }, NOW)));
+    assert.ok(isSignedIn(await signIn.withPassword({ name: "Ann", password: PASSWORD, networks: ["192.0.2.1"] }, NOW)));
   await store.close();
 });
 
@@ -44,70 +44,70 @@ test("app sign-in: the same password in several requests at once → one attempt
   const { store, signIn } = await open();
   const one = { name: "ann", password: PASSWORD, networks: ["192.0.2.1"] };
   const users = await Promise.all(Array.from({ length: 30 }, () => signIn.withPassword(one, NOW)));
-  assert.ok(users.every(isIn));
+  assert.ok(users.every(isSignedIn));
   await store.close();
 });
 
-test("app sign-in: wrong password or unknown name → refused, and limited", async () => {
+test("app sign-in: wrong password or unknown name → refused, then rate-limited", async () => {
   const { store, signIn } = await open();
   const wrong = { name: "ann", password: "wrong", networks: ["192.0.2.1"] };
   const refusals: unknown[] = [];
   for (let each = 0; each < 11; each += 1) refusals.push(await signIn.withPassword(wrong, NOW));
   assert.deepEqual(refusals[0], { refused: "wrong-password" });
   assert.equal((refusals.at(-1) as { refused: string }).refused, "too-often");
-  assert.deepEqual(await signIn.withPassword(typed("nobody", PASSWORD), NOW), { refused: "wrong-password" });
+  assert.deepEqual(await signIn.withPassword(attempt("nobody", PASSWORD), NOW), { refused: "wrong-password" });
   await store.close();
 });
 
-test("app sign-in: changed password → the old one and its sessions end at once", async () => {
+test("app sign-in: changed password → the old password and its sessions are refused at once", async () => {
   const { store, accounts, signIn, user } = await open();
-  const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
-  assert.ok(isIn(found));
+  const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
+  assert.ok(isSignedIn(found));
   const session = await signIn.writeSession(found, "phone", NOW);
   assert.equal((await signIn.readSession(session, NOW))?.device, "phone");
   const account = await accounts.get(user);
   assert.ok(account);
   assert.equal(await accounts.setPassword(account, "another horse battery", NOW), undefined);
-  assert.ok(!isIn(await signIn.withPassword(typed("ann", PASSWORD), NOW)));
+  assert.ok(!isSignedIn(await signIn.withPassword(attempt("ann", PASSWORD), NOW)));
   assert.equal(await signIn.readSession(session, NOW), undefined);
-  assert.ok(isIn(await signIn.withPassword(typed("ann", "another horse battery"), NOW)));
+  assert.ok(isSignedIn(await signIn.withPassword(attempt("ann", "another horse battery"), NOW)));
   await store.close();
 });
 
-test("app sign-in: token → with its own name only, until it is revoked", async () => {
+test("app sign-in: token as password → accepted only with the name of its account, until revoked", async () => {
   const { store, accounts, signIn, user } = await open();
   const issued = await accounts.createToken(asUser(user), { label: "x", scope: "write", expiresAt: undefined }, NOW);
   assert.ok(!isRefused(issued));
   const { secret, credential } = issued;
-  const found = await signIn.withPassword(typed("ANN", secret), NOW);
-  assert.ok(isIn(found));
+  const found = await signIn.withPassword(attempt("ANN", secret), NOW);
+  assert.ok(isSignedIn(found));
   assert.equal(found.token?.id, credential.id);
-  assert.ok(!isIn(await signIn.withPassword(typed("bob", secret), NOW)));
-  assert.ok(!isIn(await signIn.withPassword(typed("ann", `${secret}x`), NOW)));
+  assert.ok(!isSignedIn(await signIn.withPassword(attempt("bob", secret), NOW)));
+  assert.ok(!isSignedIn(await signIn.withPassword(attempt("ann", `${secret}x`), NOW)));
   const session = await signIn.writeSession(found, undefined, NOW);
   assert.ok(!session.includes(secret.slice(4)));
   assert.equal((await signIn.readSession(session, NOW))?.user.token?.id, credential.id);
   await accounts.removeCredential(asUser(user), "token", credential.id, NOW);
   assert.equal(await signIn.readSession(session, NOW), undefined);
-  assert.ok(!isIn(await signIn.withPassword(typed("ann", secret), NOW)));
+  assert.ok(!isSignedIn(await signIn.withPassword(attempt("ann", secret), NOW)));
   await store.close();
 });
 
-test("app sign-in: deleted account → everything ends", async () => {
+test("app sign-in: deleted account → password and session are refused", async () => {
   const { store, accounts, signIn, user } = await open();
-  const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
-  assert.ok(isIn(found));
+  const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
+  assert.ok(isSignedIn(found));
   const session = await signIn.writeSession(found, undefined, NOW);
   await accounts.delete(asUser(user), NOW);
   assert.equal(await signIn.readSession(session, NOW), undefined);
-  assert.ok(!isIn(await signIn.withPassword(typed("ann", PASSWORD), NOW)));
+  assert.ok(!isSignedIn(await signIn.withPassword(attempt("ann", PASSWORD), NOW)));
   await store.close();
 });
 
-test("app session: another process or after a restart → accepted, and ends with the password there too", async () => {
+test("app session: in another process → accepted until the password is changed", async () => {
   const { store, accounts, signIn, user } = await open();
-  const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
-  assert.ok(isIn(found));
+  const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
+  assert.ok(isSignedIn(found));
   const session = await signIn.writeSession(found, "phone", NOW);
   const elsewhere = new AppSignIn(new Accounts(store.accounts, { signUp: false }));
   assert.equal((await elsewhere.readSession(session, NOW))?.device, "phone");
@@ -118,10 +118,10 @@ test("app session: another process or after a restart → accepted, and ends wit
   await store.close();
 });
 
-test("app session: opened again within the hour → the same; later → another", async () => {
+test("app session: opened again within the hour → the same session; later → a new one", async () => {
   const { store, signIn } = await open();
-  const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
-  assert.ok(isIn(found));
+  const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
+  assert.ok(isSignedIn(found));
   const session = await signIn.writeSession(found, "phone", NOW);
   assert.equal(await signIn.writeSession(found, "phone", after(59 * 60_000)), session);
   assert.notEqual(await signIn.writeSession(found, "desk", NOW), session);
@@ -129,10 +129,10 @@ test("app session: opened again within the hour → the same; later → another"
   await store.close();
 });
 
-test("app session: after months → signed with a new key, which every process knows", async () => {
+test("app session: after a month → signed with a new key, which every process accepts", async () => {
   const { store, accounts, signIn } = await open();
-  const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
-  assert.ok(isIn(found));
+  const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
+  assert.ok(isSignedIn(found));
   const keyOf = (session: string) => session.split("~").at(-2);
   const first = await signIn.writeSession(found, undefined, NOW);
   const day = 24 * 60 * 60_000;
@@ -146,10 +146,10 @@ test("app session: after months → signed with a new key, which every process k
   await store.close();
 });
 
-test("app session: tampered, expired, other text or of another server → not accepted", async () => {
+test("app session: tampered, expired, malformed or from another server → not accepted", async () => {
   const { store, signIn } = await open();
-  const found = await signIn.withPassword(typed("ann", PASSWORD), NOW);
-  assert.ok(isIn(found));
+  const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
+  assert.ok(isSignedIn(found));
   const session = await signIn.writeSession(found, "phone", NOW);
   const [holder, issued, device, key, signature = ""] = session.split("~");
   for (const text of [
@@ -193,8 +193,8 @@ test("app session: signed with anything that the database contains → not accep
   const issued = await accounts.createToken(asUser(user), { label: "x", scope: "write", expiresAt: undefined }, NOW);
   assert.ok(!isRefused(issued));
   for (const secret of [PASSWORD, issued.secret]) {
-    const app = await signIn.withPassword(typed("ann", secret), NOW);
-    assert.ok(isIn(app));
+    const app = await signIn.withPassword(attempt("ann", secret), NOW);
+    assert.ok(isSignedIn(app));
     const session = await signIn.writeSession(app, "phone", NOW);
     assert.ok(await signIn.readSession(session, NOW));
     const [holder, hour, device, known] = session.split("~");
@@ -206,7 +206,9 @@ test("app session: signed with anything that the database contains → not accep
     );
     for (const seed of seeds) {
       const key = createPrivateKey({ key: Buffer.concat([PKCS8, seed]), format: "der", type: "pkcs8" });
-      const signature = sign(null, Buffer.from(`app session\0${app.key}\0${content}`), key).toString("base64url");
+      const signature = sign(null, Buffer.from(`app session\0${app.credentialVersion}\0${content}`), key).toString(
+        "base64url",
+      );
       const mine = createPublicKey(key).export({ format: "jwk" }).x;
       for (const id of [known, mine, seed.toString("base64url")])
         assert.equal(await signIn.readSession(`${content}~${id}~${signature}`, NOW), undefined);

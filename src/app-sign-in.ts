@@ -2,7 +2,7 @@ import { createHmac, randomBytes } from "node:crypto";
 import { readName } from "./account-names.ts";
 import { type AccountRefusal, isRefused } from "./account-refusals.ts";
 import type { Account, StoredAccount } from "./account-store.ts";
-import { type Accounts, TOKEN_PREFIX, type TypedPassword, type Verified } from "./accounts.ts";
+import { type Accounts, type PasswordAttempt, TOKEN_PREFIX, type VerifiedCredential } from "./accounts.ts";
 import { AppSignatures } from "./app-signatures.ts";
 import { CredentialCache } from "./credential-cache.ts";
 import type { UserId } from "./subscriptions.ts";
@@ -22,16 +22,19 @@ const ISSUE_ROUNDING_MS = 60 * 60 * 1_000;
 export interface AppUser {
   readonly account: Account;
   /** The app's token; undefined if it signed in with the account's password. */
-  readonly token: Verified | undefined;
-  /** Signed as part of each session, so that sessions end when the credential is changed or revoked. Not secret. */
-  readonly key: string;
+  readonly token: VerifiedCredential | undefined;
+  /**
+   * Id of the token, else the hash of the password. Signed with each session, so that sessions end when the token is
+   * revoked or the password is changed.
+   */
+  readonly credentialVersion: string;
 }
 
 export interface AppSession {
   readonly user: AppUser;
   /** The device in the path of the app's last request that had one. */
   readonly device: string | undefined;
-  readonly isStale: boolean;
+  readonly isRenewalDue: boolean;
 }
 
 /**
@@ -42,10 +45,10 @@ export interface AppSession {
 export class AppSignIn {
   readonly signatures: AppSignatures;
   readonly #accounts: Accounts;
-  readonly #found = new CredentialCache<StoredAccount>();
+  readonly #accountCache = new CredentialCache<StoredAccount>();
   readonly #passwordKey = randomBytes(32);
-  /** When the verification of each password expires, by an HMAC that only this process can compute. */
-  readonly #passwords = new Map<string, number>();
+  /** When the verification of each password expires. The keys are HMACs that only this process can compute. */
+  readonly #verifiedUntil = new Map<string, number>();
   /** Verifications in progress: apps send several requests at once. */
   readonly #pending = new Map<string, Promise<StoredAccount | AccountRefusal>>();
 
@@ -55,12 +58,12 @@ export class AppSignIn {
   }
 
   /** Signs in with a name and either the password of the account or one of its tokens. */
-  async withPassword(typed: TypedPassword, at: Date): Promise<AppUser | AccountRefusal> {
-    if (typed.password.startsWith(TOKEN_PREFIX)) {
-      const user = await this.withToken(typed.password, at);
-      return user !== undefined && isSameName(typed.name, user.account) ? user : { refused: "wrong-password" };
+  async withPassword(attempt: PasswordAttempt, at: Date): Promise<AppUser | AccountRefusal> {
+    if (attempt.password.startsWith(TOKEN_PREFIX)) {
+      const user = await this.withToken(attempt.password, at);
+      return user !== undefined && isSameName(attempt.name, user.account) ? user : { refused: "wrong-password" };
     }
-    const found = await this.#verifyPassword(typed, at);
+    const found = await this.#verifyPassword(attempt, at);
     return isRefused(found) ? found : toUser(found);
   }
 
@@ -69,21 +72,21 @@ export class AppSignIn {
     return token && this.#userOf(token);
   }
 
-  async #verifyPassword(typed: TypedPassword, at: Date): Promise<StoredAccount | AccountRefusal> {
-    const name = readName(typed.name);
+  async #verifyPassword(attempt: PasswordAttempt, at: Date): Promise<StoredAccount | AccountRefusal> {
+    const name = readName(attempt.name);
     const found = name === undefined ? undefined : await this.#find(name);
-    if (found === undefined || found.password === "" || found.account.disabledAt !== undefined)
-      return this.#accounts.checkPassword(typed, at);
+    if (found === undefined || found.passwordHash === "" || found.account.disabledAt !== undefined)
+      return this.#accounts.checkPassword(attempt, at);
     // Includes the stored hash, so that changing the password invalidates the entry.
     const key = createHmac("sha256", this.#passwordKey)
-      .update(`${found.account.user}\0${found.password}\0${typed.password}`)
+      .update(`${found.account.user}\0${found.passwordHash}\0${attempt.password}`)
       .digest("base64url");
-    if ((this.#passwords.get(key) ?? 0) > at.getTime()) return found;
-    const pending = this.#pending.get(key) ?? this.#accounts.checkPassword(typed, at);
+    if ((this.#verifiedUntil.get(key) ?? 0) > at.getTime()) return found;
+    const pending = this.#pending.get(key) ?? this.#accounts.checkPassword(attempt, at);
     this.#pending.set(key, pending);
     try {
       const checked = await pending;
-      if (!isRefused(checked) && checked.password === found.password) this.#remember(key, at);
+      if (!isRefused(checked) && checked.passwordHash === found.passwordHash) this.#remember(key, at);
       return checked;
     } finally {
       this.#pending.delete(key);
@@ -91,25 +94,29 @@ export class AppSignIn {
   }
 
   #remember(key: string, at: Date): void {
-    if (this.#passwords.size >= MAX_PASSWORDS) this.#passwords.clear();
-    this.#passwords.set(key, at.getTime() + PASSWORD_MS);
+    if (this.#verifiedUntil.size >= MAX_PASSWORDS) this.#verifiedUntil.clear();
+    this.#verifiedUntil.set(key, at.getTime() + PASSWORD_MS);
   }
 
   #find(key: UserId | string): Promise<StoredAccount | undefined> {
-    return this.#found.get(String(key), () => this.#accounts.find(key));
+    return this.#accountCache.get(String(key), () => this.#accounts.find(key));
   }
 
-  async #userOf(token: Verified): Promise<AppUser | undefined> {
+  async #userOf(token: VerifiedCredential): Promise<AppUser | undefined> {
     const found = await this.#find(token.user);
     // Not the token's hash: if an app login is approved again after a revocation, the new token has the same hash.
-    return found && { account: found.account, token, key: token.id };
+    return found && { account: found.account, token, credentialVersion: token.id };
   }
 
   /** The session as the value of a cookie. */
-  async writeSession({ account, token, key }: AppUser, device: string | undefined, at: Date): Promise<string> {
+  async writeSession(
+    { account, token, credentialVersion }: AppUser,
+    device: string | undefined,
+    at: Date,
+  ): Promise<string> {
     const issued = Math.floor(at.getTime() / ISSUE_ROUNDING_MS).toString(36);
     const content = `${token?.hash ?? account.user}~${issued}~${device ?? ""}`;
-    return `${content}~${await this.signatures.sign(signedText(content, key), at)}`;
+    return `${content}~${await this.signatures.sign(signedText(content, credentialVersion), at)}`;
   }
 
   /** Undefined unless the session is valid. */
@@ -122,13 +129,13 @@ export class AppSignIn {
       ? await this.#userWithPassword(Number(holder))
       : await this.#userWithToken(holder, at);
     if (user === undefined) return undefined;
-    if (!(await this.signatures.verify(signedText(content, user.key), signature, at))) return undefined;
-    return { user, device: device === "" ? undefined : device, isStale: age > RENEW_MS };
+    if (!(await this.signatures.verify(signedText(content, user.credentialVersion), signature, at))) return undefined;
+    return { user, device: device === "" ? undefined : device, isRenewalDue: age > RENEW_MS };
   }
 
   async #userWithPassword(user: UserId): Promise<AppUser | undefined> {
     const found = await this.#find(user);
-    const isUsable = found !== undefined && found.password !== "" && found.account.disabledAt === undefined;
+    const isUsable = found !== undefined && found.passwordHash !== "" && found.account.disabledAt === undefined;
     return isUsable ? toUser(found) : undefined;
   }
 
@@ -141,12 +148,12 @@ export class AppSignIn {
 /** User id or token hash, issue time, device, and a signature of these. */
 const SESSION = /^((\d{1,15}|[\w-]{43})~([0-9a-z]{1,8})~([\w.-]{0,64}))~([\w-]{43}~[\w-]{86})$/;
 
-function signedText(content: string, key: string): string {
-  return `app session\0${key}\0${content}`;
+function signedText(content: string, credentialVersion: string): string {
+  return `app session\0${credentialVersion}\0${content}`;
 }
 
-function toUser({ account, password }: StoredAccount): AppUser {
-  return { account, token: undefined, key: password };
+function toUser({ account, passwordHash }: StoredAccount): AppUser {
+  return { account, token: undefined, credentialVersion: passwordHash };
 }
 
 /** Case-insensitive. The account of an identity provider's user may have a name that `readName` rejects. */

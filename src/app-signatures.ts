@@ -49,7 +49,7 @@ export class AppSignatures {
     const claim = `${signature} ${text}`;
     if (this.#verified.has(claim)) return true;
     const [, id = "", bytes = ""] = SIGNATURE.exec(signature) ?? [];
-    if (id === "" || !(await this.#isKey(id, at))) return false;
+    if (id === "" || !(await this.#isAcceptedKey(id, at))) return false;
     const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x: id }, format: "jwk" });
     if (!verify(null, Buffer.from(text), key, Buffer.from(bytes, "base64url"))) return false;
     if (this.#verified.size >= MAX_CACHED) this.#verified.clear();
@@ -57,7 +57,7 @@ export class AppSignatures {
     return true;
   }
 
-  async #isKey(id: string, at: Date): Promise<boolean> {
+  async #isAcceptedKey(id: string, at: Date): Promise<boolean> {
     return id === (await this.#key)?.id || (await this.#accounts.verifyHash(id, "signing-key", at)) !== undefined;
   }
 

@@ -8,11 +8,11 @@ import {
   type SyncRecord,
 } from "./app-store.ts";
 import {
-  cacheFeeds,
+  decodedFeed,
   type EpisodeAction,
   isWebUrl,
   type KeyedAction,
-  looseFeed,
+  memoizeDecodedFeed,
   readAction,
   type StoredAction,
   type UploadedAction,
@@ -33,7 +33,7 @@ import {
   type Window,
 } from "./subscriptions.ts";
 import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts";
-import { forEachInTurns, slicesOf, turn } from "./turns.ts";
+import { forEachInTurns, slicesOf, yieldTurn } from "./turns.ts";
 
 /** What happened to the list since a timestamp. */
 export interface FeedChanges {
@@ -53,7 +53,7 @@ export interface ActionChanges {
   readonly timestamp: number;
 }
 
-export interface Uploaded {
+export interface UploadResult {
   readonly timestamp: number;
   /** URLs that were not stored as sent; `stored` is empty if the URL was rejected. */
   readonly rewritten: readonly (readonly [sent: string, stored: string])[];
@@ -113,7 +113,7 @@ export class AppSync {
       const add = page.flatMap((row) => ("item" in row ? row.item.feedUrl : []));
       yield { add, removals: page.flatMap((row) => ("item" in row ? [] : row)) };
       after = all.length > FEED_BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
-      if (after < upTo) await turn();
+      if (after < upTo) await yieldTurn();
     }
   }
 
@@ -129,8 +129,8 @@ export class AppSync {
   ): Promise<{ readonly remove: readonly string[]; readonly outdated: readonly Spelling[] }> {
     const byFeed = new Map<string, ChangeRows["removals"][number][]>();
     for (const removal of removals) {
-      const reading = readFeedUrl(removal.feedUrl);
-      if ("feed" in reading) byFeed.set(reading.feed, [...(byFeed.get(reading.feed) ?? []), removal]);
+      const parsed = readFeedUrl(removal.feedUrl);
+      if ("feed" in parsed) byFeed.set(parsed.feed, [...(byFeed.get(parsed.feed) ?? []), removal]);
     }
     const feeds = [...byFeed.keys()];
     const spellings = await this.#spellings(user, feeds);
@@ -158,7 +158,7 @@ export class AppSync {
     client: Client,
     { add, remove }: { readonly add: readonly string[]; readonly remove: readonly string[] },
     at: Date,
-  ): Promise<Uploaded> {
+  ): Promise<UploadResult> {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "feeds", client, 0);
     const rewritten = new Map<string, string>();
@@ -177,7 +177,7 @@ export class AppSync {
       if (feed !== undefined && !listed.has(feed) && wanted.get(feed) === url) changes.push(readDraft(url) as Draft);
     });
     for (const feed of removed) changes.push({ kind: "remove", feed });
-    const { refused, progress } = await this.#change(caller, changes, state.sequence, at);
+    const { refused, progress } = await this.#applyChanges(caller, changes, state.sequence, at);
     const spellings: Spelling[] = [];
     await forEachInTurns(uploads, ({ sent, url, feed }) => {
       if (feed === undefined) return;
@@ -189,12 +189,12 @@ export class AppSync {
   }
 
   /** Replaces the list with the uploaded one. Feeds that others add at the same time stay. */
-  async replaceFeeds(caller: Caller, client: Client, urls: readonly string[], at: Date): Promise<Uploaded> {
+  async replaceFeeds(caller: Caller, client: Client, urls: readonly string[], at: Date): Promise<UploadResult> {
     const kept = new Set<string>();
-    await forEachInTurns(urls, (url) => kept.add(looseFeed(url) ?? ""));
+    await forEachInTurns(urls, (url) => kept.add(decodedFeed(url) ?? ""));
     const remove: string[] = [];
     for await (const items of everySubscription(this.#store, caller.user)) {
-      await forEachInTurns(items, ({ feedUrl }) => kept.has(looseFeed(feedUrl) ?? "") || remove.push(feedUrl));
+      await forEachInTurns(items, ({ feedUrl }) => kept.has(decodedFeed(feedUrl) ?? "") || remove.push(feedUrl));
     }
     return this.changeFeeds(caller, client, { add: urls, remove }, at);
   }
@@ -220,7 +220,7 @@ export class AppSync {
         if ((added.get(feed) ?? sent) === sent) feeds.add(feed);
         return;
       }
-      const found = decoded.get(looseFeed(sent) ?? "");
+      const found = decoded.get(decodedFeed(sent) ?? "");
       if (found === undefined && feed === undefined) rewritten.set(sent, "");
       if (found !== undefined && !added.has(found)) feeds.add(found);
     });
@@ -232,14 +232,14 @@ export class AppSync {
     const feeds = new Map<string, string>();
     for await (const items of everySubscription(this.#store, user)) {
       await forEachInTurns(items, ({ feedUrl }) => {
-        const [reading, loose] = [readFeedUrl(feedUrl), looseFeed(feedUrl)];
-        if (feedUrl.includes("%") && "feed" in reading && loose !== undefined) feeds.set(loose, reading.feed);
+        const [parsed, decoded] = [readFeedUrl(feedUrl), decodedFeed(feedUrl)];
+        if (feedUrl.includes("%") && "feed" in parsed && decoded !== undefined) feeds.set(decoded, parsed.feed);
       });
     }
     return feeds;
   }
 
-  async #change(
+  async #applyChanges(
     caller: Caller,
     changes: readonly Change[],
     sequence: number,
@@ -254,9 +254,9 @@ export class AppSync {
         if (isRefusal(outcome) && (outcome.refused === "id-in-use" || outcome.refused === "quota-exceeded"))
           refused.add((batch[index] as Draft).feed);
       }
-      // If others wrote between two batches, the client may not have seen everything before.
-      const isUnbroken = progress === undefined || progress.after === sequenceBefore;
-      progress = { before: isUnbroken ? (progress?.before ?? sequenceBefore) : UNSEEN, after };
+      // If others wrote between two batches, the client may not have seen all earlier changes.
+      const isContiguous = progress === undefined || progress.after === sequenceBefore;
+      progress = { before: isContiguous ? (progress?.before ?? sequenceBefore) : UNSEEN, after };
     }
     return { refused, progress: progress ?? { before: sequence, after: sequence } };
   }
@@ -271,7 +271,7 @@ export class AppSync {
   ): Promise<ActionChanges> {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "actions", client, since);
-    const feed = podcast === undefined ? undefined : looseFeed(podcast);
+    const feed = podcast === undefined ? undefined : decodedFeed(podcast);
     const { from } = startOf(state, since);
     const upTo = podcast === undefined || feed !== undefined ? state.sequence : from;
     // With a filter, the client does not receive everything.
@@ -293,7 +293,7 @@ export class AppSync {
 
   /** One page of actions; of one podcast, if a feed URL is given. */
   actionPage(user: UserId, window: Window, podcast: string | undefined): Promise<ActionPage> {
-    const feed = podcast === undefined ? undefined : (looseFeed(podcast) ?? "");
+    const feed = podcast === undefined ? undefined : (decodedFeed(podcast) ?? "");
     return this.#store.apps.actionPage(user, { ...window, feed });
   }
 
@@ -309,17 +309,17 @@ export class AppSync {
       if (last === undefined) return;
       yield actions;
       after = last.sequence;
-      await turn();
+      await yieldTurn();
     }
   }
 
   /** Stores the valid actions and ignores the others. Actions never change the list. */
-  async addActions(caller: Caller, client: Client, uploads: readonly UploadedAction[], at: Date): Promise<Uploaded> {
+  async addActions(caller: Caller, client: Client, items: readonly UploadedAction[], at: Date): Promise<UploadResult> {
     const rewritten = new Map<string, string>();
     const actions: KeyedAction[] = [];
-    const feedOf = cacheFeeds();
+    const feedOf = memoizeDecodedFeed();
     const found = new Set<string>();
-    await forEachInTurns(uploads, (upload) => {
+    await forEachInTurns(items, (upload) => {
       const action = readAction(upload, at, feedOf);
       for (const member of ["podcast", "episode"] as const) {
         const sent = upload[member];

@@ -6,10 +6,10 @@ export type Networks = readonly string[];
 
 /** Sign-in attempts per network and name, so that nobody can lock a user out from another network. */
 const ATTEMPTS: Rate = { burst: 10, perMinute: 1 };
-/** Attempts at any name, and new accounts, per network, which may be a household, an office or a school. */
-const ATTEMPTS_OF_NETWORK: Rate = { burst: 100, perMinute: 20 };
-/** The factor by which the limits of a wider network are higher, by its prefix length. */
-const WIDE: Readonly<Record<string, number>> = { "/56": 2, "/48": 4, "/24": 8 };
+/** Sign-in attempts for any name, and new accounts, per network, which may be a household, an office or a school. */
+const ATTEMPTS_PER_NETWORK: Rate = { burst: 100, perMinute: 20 };
+/** Factors for the limits of wider networks, by prefix length. */
+const WIDE_NETWORK_FACTORS: Readonly<Record<string, number>> = { "/56": 2, "/48": 4, "/24": 8 };
 
 /** Limits attempts to sign in or to create an account. */
 export class Attempts {
@@ -22,13 +22,13 @@ export class Attempts {
 
   /**
    * Counts an attempt for each of the networks and, if it is a guess at a password, for the name. Returns how many
-   * milliseconds to wait if there were too many. Narrow networks come first, so that one above its limit uses up
-   * nothing of its neighbors' allowance.
+   * milliseconds to wait if there were too many. Narrow networks are counted first, so that attempts from one that is
+   * above its limit do not count against the wider network that it shares with its neighbors.
    */
   async count(networks: Networks, name: string | undefined, at: Date): Promise<number> {
     for (const network of networks) {
       const wait =
-        (await this.#spend(`network ${network}`, widen(ATTEMPTS_OF_NETWORK, network), at)) ||
+        (await this.#spend(`network ${network}`, widen(ATTEMPTS_PER_NETWORK, network), at)) ||
         (name === undefined ? 0 : await this.#spend(`guess ${network} ${name}`, widen(ATTEMPTS, network), at));
       if (wait > 0) return wait;
     }
@@ -42,6 +42,6 @@ export class Attempts {
 }
 
 function widen({ burst, perMinute }: Rate, network: string): Rate {
-  const times = WIDE[network.slice(network.lastIndexOf("/"))] ?? 1;
-  return { burst: burst * times, perMinute: perMinute * times };
+  const factor = WIDE_NETWORK_FACTORS[network.slice(network.lastIndexOf("/"))] ?? 1;
+  return { burst: burst * factor, perMinute: perMinute * factor };
 }

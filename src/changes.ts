@@ -9,12 +9,12 @@ import {
 } from "./subscriptions.ts";
 
 /**
- * What changed after `position`, at most `limit` changes. Undefined when that is unknown: removals since then have been
- * forgotten, or the list has never been there. From the start it is the whole list, and no removals.
+ * What changed after `position`, at most `limit` changes. Undefined when that is unknown: records of removals since then
+ * have been deleted, or the list never reached that position. From the start, it is the whole list without removals.
  *
- * A reader that applies page after page ends up with the list as it is, whatever
- * is written between the pages: it is told of a removal exactly if the item had been added at `position`. So an item that
- * comes back under the same id may be in `removed` of one page and in `changed` of a later one.
+ * A reader that applies page after page ends up with the current list, whatever is written between the pages. A removal is
+ * reported only if the item had been added by `position`. An item that is added again under the same id may be in `removed`
+ * of one page and in `changed` of a later one.
  */
 export async function changesSince(
   store: Pick<SubscriptionStore, "changeRows">,

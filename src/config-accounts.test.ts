@@ -60,7 +60,7 @@ test("config: accounts → sign-up only by invitation, unless set otherwise", ()
   });
 });
 
-test("config: signing in with a provider → client, optional secret from a file, and a name", () => {
+test("config: OIDC login → client id, optional secret from a file, display name", () => {
   const on = {
     EARMARK_ACCOUNTS: "true",
     EARMARK_OIDC_ISSUER: "https://id.example/x",
@@ -76,17 +76,17 @@ test("config: signing in with a provider → client, optional secret from a file
   assert.match(problemsOf({ ...on, EARMARK_OIDC_NAME: "x".repeat(41) }), /EARMARK_OIDC_NAME=x+: must be a name/);
   const only = { EARMARK_ACCOUNTS: "true", EARMARK_OIDC_ISSUER: "https://id.example", EARMARK_OIDC_AUDIENCE: "x" };
   const problems = problemsOf({ ...only, EARMARK_OIDC_CLIENT_SECRET: "canary" });
-  assert.match(problems, /only with EARMARK_OIDC_CLIENT_ID/);
+  assert.match(problems, /requires EARMARK_OIDC_CLIENT_ID/);
   assert.doesNotMatch(problems, /canary/);
 });
 
-test("config: header of a proxy with its own sign-in → needs trusted proxies", () => {
+test("config: auth header → requires trusted proxies", () => {
   const on = { EARMARK_ACCOUNTS: "true", EARMARK_TRUSTED_PROXIES: "127.0.0.1" };
   assert.equal(read({ ...on, EARMARK_AUTH_HEADER: "Remote-User" }).accounts?.authHeader, "remote-user");
   assert.equal(read({ ...on, EARMARK_AUTH_HEADER: "X-Forwarded-User" }).accounts?.authHeader, "x-forwarded-user");
   assert.match(
     problemsOf({ EARMARK_ACCOUNTS: "true", EARMARK_AUTH_HEADER: "Remote-User" }),
-    /EARMARK_AUTH_HEADER: only with EARMARK_TRUSTED_PROXIES/,
+    /EARMARK_AUTH_HEADER: requires EARMARK_TRUSTED_PROXIES/,
   );
   for (const header of ["Cookie", "authorization", "X-Forwarded-For", "Host", "Remote User", "é", "x".repeat(65)])
     assert.match(problemsOf({ ...on, EARMARK_AUTH_HEADER: header }), /EARMARK_AUTH_HEADER=.*: must be the name/);
@@ -104,7 +104,7 @@ test("config: account settings without accounts → rejected", () => {
     EARMARK_OPERATIONS_PER_MINUTE: "30",
   };
   const problems = problemsOf(settings);
-  assert.equal(problems, `  - ${Object.keys(settings).join(", ")}: only with EARMARK_ACCOUNTS=true`);
+  assert.equal(problems, `  - ${Object.keys(settings).join(", ")}: requires EARMARK_ACCOUNTS=true`);
   assert.equal(read({ EARMARK_SIGN_UP: "false", EARMARK_REQUESTS_PER_MINUTE: "6000" }).accounts, undefined);
 });
 
@@ -139,7 +139,7 @@ test("config: an identity provider → needs an https issuer, and an audience or
     { EARMARK_OIDC_SIGN_UP: "true", EARMARK_OIDC_AUDIENCE: "" },
   ];
   for (const half of halves)
-    assert.match(problemsOf({ ...on, ...half }), /EARMARK_OIDC_CLIENT_ID, EARMARK_OIDC_AUDIENCE: one must be set/);
+    assert.match(problemsOf({ ...on, ...half }), /EARMARK_OIDC_CLIENT_ID, EARMARK_OIDC_AUDIENCE: set at least one/);
   assert.match(problemsOf(on), /EARMARK_OIDC_ISSUER=: must be an https URL/);
   for (const issuer of ["http://localhost.evil.example", "http://10.0.0.1", "ftp://id.example", "javascript:1"])
     assert.match(problemsOf({ ...on, EARMARK_OIDC_ISSUER: issuer }), /EARMARK_OIDC_ISSUER=.*: must be an https URL/);

@@ -55,13 +55,13 @@ test("config: no settings → a server for one person on this machine", () => {
       headersTimeoutMs: 5_000,
       requestTimeoutMs: 15_000,
     },
-    fetch: { networks: [], concurrency: 8, hours: 168, userAgent: "", artwork: true },
+    fetch: { networks: [], concurrency: 8, intervalHours: 168, userAgent: "", artwork: true },
     accounts: undefined,
     warnings: [],
   });
 });
 
-test("config: fetching → its settings, or none of them", () => {
+test("config: fetch settings → read; fetching disabled → no fetch config", () => {
   const { fetch } = readConfig(
     {
       EARMARK_FETCH_NETWORKS: "192.168.1.0/24, ::1",
@@ -73,7 +73,7 @@ test("config: fetching → its settings, or none of them", () => {
     "/srv",
   );
   const networks = ["192.168.1.0/24", "::1"];
-  assert.deepEqual(fetch, { networks, concurrency: 2, hours: 24, userAgent: "me", artwork: false });
+  assert.deepEqual(fetch, { networks, concurrency: 2, intervalHours: 24, userAgent: "me", artwork: false });
   assert.equal(readConfig({ EARMARK_FETCH_FEEDS: "false" }, "/srv").fetch, undefined);
   for (const [name, value] of Object.entries({
     EARMARK_FETCH_FEEDS: "off",
@@ -90,7 +90,7 @@ test("config: an empty setting → its default", () => {
   assert.deepEqual(readConfig({ PORT: "", EARMARK_LOG_LEVEL: "", DATABASE_URL: "" }, "/srv"), readConfig({}, "/srv"));
 });
 
-test("config: a file: URL → an absolute path; another URL → rejected without its value", () => {
+test("config: a file: URL → an absolute path; another URL → rejected, value not shown", () => {
   const urls = {
     "file:x.db": "/srv/x.db",
     "file:./x.db": "/srv/x.db",
@@ -283,7 +283,7 @@ test("config: several problems → all named at once, without secrets", () => {
   assert.doesNotMatch(problems, /canary/);
 });
 
-test("config: no DATABASE_URL → in the installation folder, from whatever folder", () => {
+test("config: no DATABASE_URL → in the installation folder, whatever the current folder", () => {
   assert.equal(read({}).databaseUrl, "file:/opt/earmark/data/earmark.db");
   assert.deepEqual(read({}).warnings, []);
 });

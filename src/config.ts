@@ -3,7 +3,7 @@ import { join, resolve } from "node:path";
 import {
   ACCOUNT_SETTINGS,
   type Environment,
-  isKnown,
+  isAllowedVariable,
   replaceDeprecated,
   SECRETS,
   SETTINGS,
@@ -73,7 +73,7 @@ export interface OidcConfig {
 export interface OidcLoginConfig {
   readonly clientId: string;
   readonly clientSecret: string | undefined;
-  /** The provider's name for people. */
+  /** Display name of the provider. */
   readonly name: string;
 }
 
@@ -81,7 +81,7 @@ export interface FetchConfig {
   /** CIDRs that may be fetched from although they are not public. */
   readonly networks: readonly string[];
   readonly concurrency: number;
-  readonly hours: number;
+  readonly intervalHours: number;
   /** Empty for the default. */
   readonly userAgent: string;
   readonly artwork: boolean;
@@ -146,7 +146,7 @@ export function readConfig(given: Environment, folder: string, files?: ConfigFil
     accounts: readAccounts(reader),
     warnings: [...warnings, ...database.warnings],
   };
-  checkTogether(reader, config);
+  checkCombinations(reader, config);
   if (reader.problems.length > 0) throw new ConfigError(reader.problems);
   return config;
 }
@@ -170,7 +170,7 @@ class SettingsReader {
         this.problems.push(`${name}_FILE: the file cannot be read (${reason})`);
       }
     }
-    for (const name of Object.keys(environment).filter((each) => !isKnown(each))) {
+    for (const name of Object.keys(environment).filter((each) => !isAllowedVariable(each))) {
       const meant = suggest(name, Object.keys(SETTINGS));
       this.problems.push(`${name}: unknown setting${meant === undefined ? "" : `; did you mean ${meant}?`}`);
     }
@@ -188,9 +188,9 @@ class SettingsReader {
     this.problems.push(`${name}=${this.text(name)}: must be ${expected}`);
   }
 
-  number(name: Setting, least: number, most: number): number {
+  number(name: Setting, min: number, max: number): number {
     const value = /^[0-9]+$/.test(this.text(name)) ? Number(this.text(name)) : Number.NaN;
-    if (!(value >= least && value <= most)) this.reject(name, `a whole number from ${least} to ${most}`);
+    if (!(value >= min && value <= max)) this.reject(name, `a whole number from ${min} to ${max}`);
     return value;
   }
 
@@ -227,7 +227,7 @@ function readDatabase(
   if (reader.has("DATABASE_URL") || files === undefined || files.installation === folder) {
     const url = readDatabaseUrl(text, folder);
     // Without the value, which may contain a password.
-    if (url === undefined) reader.problems.push(`DATABASE_URL: must be ${DATABASE_URLS}`);
+    if (url === undefined) reader.problems.push(`DATABASE_URL: must be ${DATABASE_URL_FORMS}`);
     return { url: url ?? "", warnings: [] };
   }
   const [here, there] = [folder, files.installation].map((each) => readDatabaseUrl(text, each) ?? "");
@@ -236,7 +236,7 @@ function readDatabase(
   return { url: here ?? "", warnings: [warning] };
 }
 
-export const DATABASE_URLS = "file:PATH, such as file:./data/earmark.db, or postgres://user@host/database";
+export const DATABASE_URL_FORMS = "file:PATH, such as file:./data/earmark.db, or postgres://user@host/database";
 
 /** The URL with an absolute path if it is a file; undefined if it is not the URL of a database. */
 export function readDatabaseUrl(url: string, folder: string): string | undefined {
@@ -294,7 +294,7 @@ function readFetch(reader: SettingsReader): FetchConfig | undefined {
   const config = {
     networks,
     concurrency: reader.number("EARMARK_FETCH_CONCURRENCY", 1, 100),
-    hours: reader.number("EARMARK_FETCH_HOURS", 1, 720),
+    intervalHours: reader.number("EARMARK_FETCH_HOURS", 1, 720),
     userAgent,
     artwork: reader.flag("EARMARK_ARTWORK"),
   };
@@ -317,7 +317,7 @@ function readAccounts(reader: SettingsReader): AccountsConfig | undefined {
   };
   if (isOn) return config;
   const unused = ACCOUNT_SETTINGS.filter((setting) => reader.text(setting) !== SETTINGS[setting][0]);
-  if (unused.length > 0) reader.problems.push(`${unused.join(", ")}: only with EARMARK_ACCOUNTS=true`);
+  if (unused.length > 0) reader.problems.push(`${unused.join(", ")}: requires EARMARK_ACCOUNTS=true`);
   return undefined;
 }
 
@@ -339,11 +339,11 @@ function readOidc(reader: SettingsReader): AccountsConfig["oidc"] {
     reader.reject("EARMARK_OIDC_ISSUER", "an https URL (http only on this machine) without query or fragment");
   if (audience === undefined && clientId === "") {
     reader.problems.push(
-      "EARMARK_OIDC_CLIENT_ID, EARMARK_OIDC_AUDIENCE: one must be set with EARMARK_OIDC_ISSUER, to sign in on the page or to accept JWTs",
+      "EARMARK_OIDC_CLIENT_ID, EARMARK_OIDC_AUDIENCE: set at least one with EARMARK_OIDC_ISSUER: the client id to sign in on the page, the audience to accept JWTs",
     );
   }
   if (clientId === "" && (clientSecret !== undefined || name !== ""))
-    reader.problems.push("EARMARK_OIDC_CLIENT_SECRET, EARMARK_OIDC_NAME: only with EARMARK_OIDC_CLIENT_ID");
+    reader.problems.push("EARMARK_OIDC_CLIENT_SECRET, EARMARK_OIDC_NAME: requires EARMARK_OIDC_CLIENT_ID");
   if ([...name].length > MAX_PROVIDER_NAME || /\p{C}/u.test(name))
     reader.reject("EARMARK_OIDC_NAME", `a name of at most ${MAX_PROVIDER_NAME} characters`);
   const login = clientId === "" ? undefined : { clientId, clientSecret, name: name || (url?.hostname ?? "") };
@@ -352,7 +352,7 @@ function readOidc(reader: SettingsReader): AccountsConfig["oidc"] {
 
 const MAX_PROVIDER_NAME = 40;
 
-/** Headers with another meaning; a mistake here would let anyone choose who they are. */
+/** Headers with another meaning, which clients set themselves: with one of these, they could impersonate any user. */
 const RESERVED_HEADERS = /^(authorization|cookie|host|origin|forwarded|x-forwarded-(for|host|proto)|user-agent)$/;
 
 function readAuthHeader(reader: SettingsReader): string | undefined {
@@ -362,13 +362,13 @@ function readAuthHeader(reader: SettingsReader): string | undefined {
     reader.reject("EARMARK_AUTH_HEADER", "the name of a header such as Remote-User");
   if (!reader.has("EARMARK_TRUSTED_PROXIES"))
     reader.problems.push(
-      "EARMARK_AUTH_HEADER: only with EARMARK_TRUSTED_PROXIES, the address of the proxy that sends it",
+      "EARMARK_AUTH_HEADER: requires EARMARK_TRUSTED_PROXIES, the address of the proxy that sends it",
     );
   return header;
 }
 
 /** Checks settings that depend on each other. */
-function checkTogether(reader: SettingsReader, config: Config): void {
+function checkCombinations(reader: SettingsReader, config: Config): void {
   const hasAccounts = reader.text("EARMARK_ACCOUNTS") === "true";
   if (!config.allowAnonymous && !hasAccounts && !isLoopback(config.host)) {
     reader.reject(

@@ -45,12 +45,12 @@ test("credential cache: a slow read → its age counts from its start", async ()
   assert.equal(await get(), "read 2");
 });
 
-test("credential cache: another key → a read of its own", async () => {
+test("credential cache: another key → read separately", async () => {
   const { get } = createCache();
   assert.deepEqual(await Promise.all([get("a"), get("b")]), ["read 1", "read 2"]);
 });
 
-test("credential cache: unknown or failed → read again at once", async () => {
+test("credential cache: unknown or failed → not cached", async () => {
   const { get } = createCache([undefined, new Error("no connection")]);
   assert.equal(await get(), undefined);
   await assert.rejects(get(), /no connection/);

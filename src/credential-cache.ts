@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** How long a credential is used as it was read, so that a busy client does not cause a query for every request. */
+/** How long a cached credential is used, so that a busy client does not cause a query for every request. */
 const FRESH_MS = 50;
-/** Longer than `FRESH_MS` by more than timers and clocks drift. */
+/** Longer than `FRESH_MS`, by more than timers and clocks drift. */
 const EXPIRED_MS = 65;
 const MAX_ENTRIES = 10_000;
 

@@ -9,7 +9,7 @@ test("title: whitespace around it → trimmed", () => {
   assert.equal(readTitle("  A  Show\u00a0"), "A  Show");
 });
 
-test("title: up to 300 characters → valid, whatever their code points", () => {
+test("title: up to 300 characters → valid, counted in code points", () => {
   for (const character of ["x", "é", "🎧"]) {
     assert.equal(readTitle(character.repeat(300)), character.repeat(300));
     assert.equal(readTitle(character.repeat(301)), undefined);
@@ -69,7 +69,7 @@ test("clean: text of a file → valid, with as much of it as possible", () => {
   assert.equal(cleanFolder([]), undefined);
 });
 
-test("clean: any text → a title or folder that is read as it is", () => {
+test("clean: any text → a title or folder that is valid and unchanged when read", () => {
   const part = fc.constantFrom("\0", "\n", OVERRIDE, "\ud83c", "\udfa7", "🎧", " ", "/", "x".repeat(150), ",");
   const text = fc.array(fc.oneof(part, fc.string({ unit: "binary" }))).map((parts) => parts.join(""));
   fc.assert(

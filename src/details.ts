@@ -1,4 +1,4 @@
-/** What a user notes about a feed. Absent when not set. */
+/** What a user has set for a subscription. Absent when not set. */
 export interface Details {
   /** The user's own name for the podcast. */
   readonly title?: string;
@@ -6,7 +6,7 @@ export interface Details {
   readonly folders?: readonly string[];
 }
 
-/** The same as it is stored: folders with a line feed between them, null when not set. */
+/** Details as they are stored: folders separated by line feeds, null when not set. */
 export interface StoredDetails {
   readonly title: string | null;
   readonly folders: string | null;
@@ -17,9 +17,9 @@ export const MAX_FOLDERS = 20;
 export const MAX_FOLDER_PATH = 300;
 export const MAX_FOLDER_LEVELS = 8;
 
-/** Control characters, line and paragraph separators, and what reorders text around it. */
+/** Control characters, line and paragraph separators, and bidirectional controls, which reorder the text around them. */
 const FORBIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
-const BLANKS = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
+const REPLACED_WITH_SPACE = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
 const OVERRIDES = /[\u202a-\u202e\u2066-\u2069]+/gu;
 
 /** The title without surrounding whitespace; undefined if it is invalid. */
@@ -84,7 +84,7 @@ export function cleanText(text: string, max: number): string {
   const clean = text
     .slice(0, 4 * max)
     .toWellFormed()
-    .replaceAll(BLANKS, " ")
+    .replaceAll(REPLACED_WITH_SPACE, " ")
     .replaceAll(OVERRIDES, "")
     .trim();
   return isLonger(clean, max) ? Array.from(clean).slice(0, max).join("").trimEnd() : clean;
@@ -104,7 +104,7 @@ export function withDetails<Value extends object>(
   };
 }
 
-/** Empty details are not set. */
-export function storeDetails({ title, folders }: Details): StoredDetails {
+/** An empty title or list of folders counts as not set. */
+export function toStoredDetails({ title, folders }: Details): StoredDetails {
   return { title: title || null, folders: folders?.join("\n") || null };
 }

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
+  decodedFeed,
   type KeyedAction,
-  looseFeed,
   mergeActions,
   readAction,
   type StoredAction,
@@ -18,13 +18,13 @@ const UPLOAD: UploadedAction = {
 const read = (more: Partial<UploadedAction> = {}) => readAction({ ...UPLOAD, ...more }, AT);
 const seconds = (time: string) => new Date(`2026-01-02T03:${time}Z`);
 
-test("action: no time, a time far ahead or none at all → the time of the upload, in whole seconds", () => {
+test("action: no time, an invalid one or one far ahead → the time of the upload, in whole seconds", () => {
   for (const actedAt of [undefined, seconds("09:06"), new Date(Number.NaN), new Date(-1)])
     assert.deepEqual([read({ actedAt })?.actedAt, read({ actedAt })?.isUndated], [seconds("04:05"), true]);
   assert.deepEqual(read({ actedAt: seconds("09:05.678") })?.actedAt, seconds("09:05"));
 });
 
-test("action: started and total → only together and with a position, only of a play", () => {
+test("action: started and total → kept only together, with a position and for a play", () => {
   const progress = (more: Partial<UploadedAction>) => {
     const { position, started, total } = read(more) ?? {};
     return [position, started, total];
@@ -35,7 +35,7 @@ test("action: started and total → only together and with a position, only of a
   assert.deepEqual(progress({ position: 0 }), [0, 0, 100]);
 });
 
-test("action: a play without a usable position, bad URLs, a NUL → undefined", () => {
+test("action: a play without a valid position, an invalid URL or GUID → undefined", () => {
   for (const position of [undefined, -1, Number.NaN, 2 ** 31]) assert.equal(read({ position }), undefined);
   for (const episode of ["", "x", "file:///x", `https://x.example/${"x".repeat(2_048)}`, "https://x.example/\0"])
     assert.equal(read({ episode }), undefined);
@@ -43,14 +43,14 @@ test("action: a play without a usable position, bad URLs, a NUL → undefined", 
   assert.equal(read({ guid: "\ud800" }), undefined);
 });
 
-test("loose feed: percent-decoded in full or in part → the same feed", () => {
+test("decoded feed: percent-decoded in full or in part → the same feed", () => {
   const spellings = [
     "https://x.example/a%3Ab%20c%2Fd%ff",
     "http://X.example/a:b%20c%2Fd%ff/",
     "https://x.example/a:b c/d%ff",
   ];
-  assert.equal(new Set(spellings.map(looseFeed)).size, 1);
-  assert.equal(looseFeed("x y"), undefined);
+  assert.equal(new Set(spellings.map(decodedFeed)).size, 1);
+  assert.equal(decodedFeed("x y"), undefined);
 });
 
 const action = (position: number, time: string): KeyedAction =>
@@ -62,17 +62,17 @@ const stored = (position: number, time: string, more: Partial<StoredAction> = {}
 });
 
 test("merge: a new action, a later one, an equal time with other values → written", () => {
-  for (const present of [undefined, stored(10, "02:00"), stored(11, "03:00")]) {
-    const { written, replaced, last, isBeaten } = mergeActions([action(10, "03:00")], [present], 7);
+  for (const existing of [undefined, stored(10, "02:00"), stored(11, "03:00")]) {
+    const { written, replaced, last, hasLosers } = mergeActions([action(10, "03:00")], [existing], 7);
     assert.deepEqual(
       written.map(({ sequence, position }) => [sequence, position]),
       [[8, 10]],
     );
-    assert.deepEqual([replaced, last, isBeaten], [present === undefined ? [] : [3], 8, false]);
+    assert.deepEqual([replaced, last, hasLosers], [existing === undefined ? [] : [3], 8, false]);
   }
 });
 
-test("merge: the same action again, in storage or in the batch → nothing", () => {
+test("merge: the same action again, stored or in the batch → nothing is written", () => {
   const same = action(10, "03:00");
   assert.deepEqual(mergeActions([same], [stored(10, "03:00")], 7).written, []);
   assert.deepEqual(
@@ -81,26 +81,26 @@ test("merge: the same action again, in storage or in the batch → nothing", () 
   );
 });
 
-test("merge: a play that loses → the winner again under a new number; repeated or older → nothing", () => {
+test("merge: a play that loses → the winner is written again with a new number; repeated or older → nothing is written", () => {
   const first = mergeActions([action(5, "02:00")], [stored(10, "03:00")], 7);
-  assert.deepEqual([first.replaced, first.last, first.isBeaten], [[3], 8, true]);
+  assert.deepEqual([first.replaced, first.last, first.hasLosers], [[3], 8, true]);
   const [winner = assert.fail()] = first.written;
   assert.deepEqual([winner.position, winner.beaten?.position], [10, 5]);
   for (const older of [action(5, "02:00"), action(4, "01:00")])
     assert.deepEqual(mergeActions([older], [winner], 8).written, []);
-  assert.equal(mergeActions([action(6, "02:30")], [winner], 8).isBeaten, true);
-  // What the winner itself has replaced is known to have lost.
+  assert.equal(mergeActions([action(6, "02:30")], [winner], 8).hasLosers, true);
+  // The action that the winner itself replaced has lost already.
   const [later = assert.fail()] = mergeActions([action(7, "04:00")], [winner], 8).written;
   assert.deepEqual(mergeActions([action(10, "03:00")], [later], 9).written, []);
 });
 
-test("merge: an undated action → wins over one that a clock slightly ahead has dated later", () => {
+test("merge: an undated action → wins over an action that a fast clock has dated later", () => {
   const undated = read() ?? assert.fail();
-  const { written, isBeaten } = mergeActions([undated], [stored(99, "08:00")], 7);
-  assert.deepEqual([written[0]?.position, written[0]?.actedAt, isBeaten], [10, seconds("08:00"), false]);
+  const { written, hasLosers } = mergeActions([undated], [stored(99, "08:00")], 7);
+  assert.deepEqual([written[0]?.position, written[0]?.actedAt, hasLosers], [10, seconds("08:00"), false]);
 });
 
-test("merge: other kinds that lose → nothing", () => {
+test("merge: other kinds that lose → nothing is written", () => {
   const kind = { kind: "download", position: undefined, started: undefined, total: undefined } as const;
   const older = { ...action(1, "02:00"), ...kind };
   assert.deepEqual(mergeActions([older], [stored(1, "03:00", kind)], 7).written, []);

@@ -41,7 +41,7 @@ export interface StoredAction extends EpisodeAction {
 export type Beaten = Pick<EpisodeAction, "actedAt" | "position">;
 
 export const MAX_ACTIONS = 200_000;
-/** How many more than necessary are evicted at a time, so that not every upload has to find the oldest. */
+/** Actions evicted beyond what is necessary, so that not every upload has to find the oldest. */
 export const EXTRA_EVICTED = 2_000;
 export const MAX_MEDIA_URL = 2_048;
 export const MAX_GUID = 1_024;
@@ -50,7 +50,7 @@ const MAX_AHEAD_MS = 5 * 60_000;
 const MAX_SECONDS = 2 ** 31 - 1;
 
 /** The action to store; undefined if it is invalid. `feedOf` may cache the feeds of URLs. */
-export function readAction(upload: UploadedAction, at: Date, feedOf = looseFeed): KeyedAction | undefined {
+export function readAction(upload: UploadedAction, at: Date, feedOf = decodedFeed): KeyedAction | undefined {
   const { kind, device, guid } = upload;
   const podcast = upload.podcast.trim();
   const episode = upload.episode.trim();
@@ -82,8 +82,8 @@ function readProgress({ kind, ...upload }: UploadedAction): Pick<EpisodeAction, 
  * The actions to write, with sequence numbers after `sequence`, and the numbers of those they replace. `stored[N]` is the
  * stored action of the same feed, episode and kind as upload N.
  *
- * If a play loses, its client has a clock that is behind and a position that differs from all others. So the winner is
- * written again under a new number, which makes the next poll return it (`isBeaten`). Repeating the upload changes nothing.
+ * If a play loses, the clock of its client is behind, and that client alone has its position. So the winner is written
+ * again under a new number, which makes the next poll return it (`hasLosers`). Repeating the upload changes nothing.
  */
 export function mergeActions(
   uploads: readonly KeyedAction[],
@@ -93,32 +93,33 @@ export function mergeActions(
   readonly written: readonly ActionToWrite[];
   readonly replaced: readonly number[];
   last: number;
-  isBeaten: boolean;
+  hasLosers: boolean;
 } {
   const winners = new Map<string, ActionToWrite>();
   const replaced = new Set<number>();
-  let [last, isBeaten] = [sequence, false];
+  let [last, hasLosers] = [sequence, false];
   for (const [index, sent] of uploads.entries()) {
     const key = `${sent.kind} ${sent.feed}\n${sent.episode}`;
-    const present = winners.get(key) ?? stored[index];
-    const upload = sent.isUndated && present !== undefined ? { ...sent, actedAt: later(sent, present) } : sent;
-    const isWinner = present === undefined || replaces(upload, present);
-    if (!isWinner && isRepeated(upload, present)) continue;
-    if (present !== undefined && present.sequence <= sequence) replaced.add(present.sequence);
+    const existing = winners.get(key) ?? stored[index];
+    const upload = sent.isUndated && existing !== undefined ? { ...sent, actedAt: later(sent, existing) } : sent;
+    const isWinner = existing === undefined || replaces(upload, existing);
+    if (!isWinner && isIgnored(upload, existing)) continue;
+    if (existing !== undefined && existing.sequence <= sequence) replaced.add(existing.sequence);
     last += 1;
-    const [winner, beaten] = isWinner ? [upload, present] : [present, upload];
-    isBeaten ||= !isWinner;
+    const [winner, beaten] = isWinner ? [upload, existing] : [existing, upload];
+    hasLosers ||= !isWinner;
     winners.set(key, { ...winner, feed: upload.feed, sequence: last, beaten });
   }
-  return { written: [...winners.values()], replaced: [...replaced], last, isBeaten };
+  return { written: [...winners.values()], replaced: [...replaced], last, hasLosers };
 }
 
 export type ActionToWrite = StoredAction & Pick<KeyedAction, "feed">;
 
-function isRepeated({ kind, actedAt, position }: EpisodeAction, present: StoredAction): boolean {
-  if (kind !== "play" || actedAt.getTime() === present.actedAt.getTime()) return true;
-  const difference = actedAt.getTime() - (present.beaten?.actedAt.getTime() ?? 0);
-  return difference < 0 || (difference === 0 && position === present.beaten?.position);
+/** Whether a losing upload changes nothing: a repeated or older play, or another kind of action. */
+function isIgnored({ kind, actedAt, position }: EpisodeAction, existing: StoredAction): boolean {
+  if (kind !== "play" || actedAt.getTime() === existing.actedAt.getTime()) return true;
+  const difference = actedAt.getTime() - (existing.beaten?.actedAt.getTime() ?? 0);
+  return difference < 0 || (difference === 0 && position === existing.beaten?.position);
 }
 
 function later(one: EpisodeAction, other: EpisodeAction): Date {
@@ -138,19 +139,19 @@ const COMPARED_MEMBERS = ["position", "started", "total", "device", "guid", "pod
  * The feed of a URL that an app may have percent-decoded: Kasts decodes all of it, AntennaPod only colons. Used to find
  * feeds, never to add them.
  */
-export function looseFeed(url: string): string | undefined {
+export function decodedFeed(url: string): string | undefined {
   const trimmed = url.trim();
-  // Encoding megabytes of white space would take seconds.
+  // Encoding megabytes of whitespace would take seconds.
   if (isTooLong(trimmed)) return undefined;
-  const reading = readFeedUrl(trimmed.replaceAll(/\s/g, encodeURIComponent));
-  return "feed" in reading ? percentDecode(reading.feed) : undefined;
+  const parsed = readFeedUrl(trimmed.replaceAll(/\s/g, encodeURIComponent));
+  return "feed" in parsed ? percentDecode(parsed.feed) : undefined;
 }
 
-/** `looseFeed` with a cache, for many URLs most of which repeat. */
-export function cacheFeeds(): typeof looseFeed {
+/** `decodedFeed` with a cache, for many URLs of which most repeat. */
+export function memoizeDecodedFeed(): typeof decodedFeed {
   const feeds = new Map<string, string | undefined>();
   return (url) => {
-    if (!feeds.has(url)) feeds.set(url, looseFeed(url));
+    if (!feeds.has(url)) feeds.set(url, decodedFeed(url));
     return feeds.get(url);
   };
 }

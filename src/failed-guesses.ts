@@ -2,9 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type Rate, RateLimiter } from "./limits.ts";
 
 /** Failed sign-ins for one name, from all networks together. */
-const OF_NAME: Rate = { burst: 20, perMinute: 20 };
-/** How long a network that failed for a name is remembered: ten minutes. */
-const OF_NETWORK: Rate = { burst: 1, perMinute: 0.1 };
+const FAILURES_PER_NAME: Rate = { burst: 20, perMinute: 20 };
+/** One failure of a network for a name: it counts for ten minutes. */
+const FAILURES_PER_NETWORK: Rate = { burst: 1, perMinute: 0.1 };
 /** Maximum attempts for one name that are delayed at the same time. */
 const MAX_DELAYED = 10;
 
@@ -17,17 +17,17 @@ export class FailedGuesses {
   readonly #delayed = new Map<string, number>();
 
   record(name: string, network: string, at: Date): void {
-    this.#failures.spend(`name ${name}`, 1, OF_NAME, at.getTime());
-    this.#failures.spend(`network ${network} ${name}`, 1, OF_NETWORK, at.getTime());
+    this.#failures.spend(`name ${name}`, 1, FAILURES_PER_NAME, at.getTime());
+    this.#failures.spend(`network ${network} ${name}`, 1, FAILURES_PER_NETWORK, at.getTime());
   }
 
   /**
-   * Delays an attempt by at most three seconds if many failed for the name, this network among them. If too many are
-   * delayed already, returns at once with the milliseconds to wait; otherwise 0.
+   * Delays an attempt by at most three seconds if there were many failures for the name, one of them from this network.
+   * If too many attempts are delayed already, returns at once with the milliseconds to wait; otherwise 0.
    */
   async delay(name: string, network: string, at: Date): Promise<number> {
-    const wait = this.#failures.waitFor(`name ${name}`, 1, OF_NAME, at.getTime());
-    const hasFailed = this.#failures.waitFor(`network ${network} ${name}`, 1, OF_NETWORK, at.getTime()) > 0;
+    const wait = this.#failures.waitFor(`name ${name}`, 1, FAILURES_PER_NAME, at.getTime());
+    const hasFailed = this.#failures.waitFor(`network ${network} ${name}`, 1, FAILURES_PER_NETWORK, at.getTime()) > 0;
     if (wait === 0 || !hasFailed) return 0;
     const delayed = this.#delayed.get(name) ?? 0;
     if (delayed >= MAX_DELAYED) return wait;

@@ -4,8 +4,8 @@ import { domainToUnicode } from "node:url";
 /** Maximum length of a feed URL, in characters. */
 export const MAX_FEED_URL = 2048;
 
-/** Why a text is not a feed URL. */
-export type FeedUrlFault =
+/** Errors that say why a text is not a feed URL. */
+export type FeedUrlErrorCode =
   | "feed-url-missing"
   | "feed-url-too-long"
   | "feed-url-whitespace"
@@ -15,9 +15,9 @@ export type FeedUrlFault =
   | "feed-url-invalid-characters";
 
 /** The feed that a URL identifies, or why the URL is invalid. */
-export type ParsedFeedUrl = { readonly feed: string } | { readonly fault: FeedUrlFault };
+export type ParsedFeedUrl = { readonly feed: string } | { readonly errorCode: FeedUrlErrorCode };
 
-const WHITE_SPACE_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
+const WHITESPACE_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
 const SCHEME_AND_HOST = /^https?:\/\/[^/?#]/i;
 
 /**
@@ -27,31 +27,34 @@ const SCHEME_AND_HOST = /^https?:\/\/[^/?#]/i;
  * `new URL()` repairs its input: it trims, drops tabs and accepts `https:host`. So the text is checked first.
  */
 export function readFeedUrl(text: string): ParsedFeedUrl {
-  if (text === "") return { fault: "feed-url-missing" };
-  if (isTooLong(text)) return { fault: "feed-url-too-long" };
-  if (WHITE_SPACE_OR_CONTROL.test(text)) return { fault: "feed-url-whitespace" };
-  if (!text.isWellFormed()) return { fault: "feed-url-invalid-characters" };
-  if (!SCHEME_AND_HOST.test(text)) return { fault: "feed-url-not-http" };
-  if (text.includes("%00")) return { fault: "feed-url-invalid-characters" };
-  if (text.includes("\\") && /^[^?#]*\\/.test(text)) return { fault: "feed-url-invalid-characters" };
+  if (text === "") return { errorCode: "feed-url-missing" };
+  if (isTooLong(text)) return { errorCode: "feed-url-too-long" };
+  if (WHITESPACE_OR_CONTROL.test(text)) return { errorCode: "feed-url-whitespace" };
+  if (!text.isWellFormed()) return { errorCode: "feed-url-invalid-characters" };
+  if (!SCHEME_AND_HOST.test(text)) return { errorCode: "feed-url-not-http" };
+  if (text.includes("%00")) return { errorCode: "feed-url-invalid-characters" };
+  if (text.includes("\\") && /^[^?#]*\\/.test(text)) return { errorCode: "feed-url-invalid-characters" };
   const [authority, path, query] = split(text);
   const host = PLAIN_HOST.test(authority) ? { host: authority } : readHost(text, authority);
-  if ("fault" in host) return host;
+  if ("errorCode" in host) return host;
   // Only the host comes from `URL`; path and query are compared as written.
-  return { feed: host.host + withoutTrailingSlashes(resolveDots(path)) + query };
+  return { feed: host.host + withoutTrailingSlashes(resolveDotSegments(path)) + query };
 }
 
 /** Hosts that `URL` would not change. Most hosts are of this kind, and `URL` takes as long as the rest of the parsing. */
 const PLAIN_HOST = /^(?=.{1,63}$)(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)*[a-z]+$/;
 
 /** The normalized host, with any credentials before it. */
-function readHost(text: string, authority: string): { readonly host: string } | { readonly fault: FeedUrlFault } {
+function readHost(
+  text: string,
+  authority: string,
+): { readonly host: string } | { readonly errorCode: FeedUrlErrorCode } {
   const at = authority.lastIndexOf("@") + 1;
   const host = authority.slice(at);
   // Only scheme, host and port can make a URL invalid.
-  const url = isShort(host) ? URL.parse(text.slice(0, text.indexOf("//") + 2) + host) : null;
-  if (url === null || !isHost(url.hostname)) return { fault: "feed-url-invalid-host" };
-  if (url.port === "0") return { fault: "feed-url-invalid-port" };
+  const url = isWithinDnsLimits(host) ? URL.parse(text.slice(0, text.indexOf("//") + 2) + host) : null;
+  if (url === null || !isValidHost(url.hostname)) return { errorCode: "feed-url-invalid-host" };
+  if (url.port === "0") return { errorCode: "feed-url-invalid-port" };
   return { host: authority.slice(0, at) + url.host };
 }
 
@@ -63,7 +66,7 @@ const MAX_LABEL = 63;
  * Whether a host and its port, as written, are within the limits of DNS; a percent-encoded byte counts as one character.
  * `URL` takes quadratic time to encode a label that is not in ASCII: 20 ms for 2,000 characters.
  */
-function isShort(host: string): boolean {
+function isWithinDnsLimits(host: string): boolean {
   const text = host.includes("%") ? host.replaceAll(/%[0-9a-f]{2}/gi, "x") : host;
   if (text.length > MAX_HOST + ":65535".length) return false;
   return text.split(/[.:\u3002\uff0e\uff61]/).every((label) => label.length <= MAX_LABEL);
@@ -96,7 +99,7 @@ export function isTooLong(text: string): boolean {
 }
 
 /** Whether DNS could resolve the name, which `URL` does not check. `URL` itself checks IP addresses. */
-function isHost(host: string): boolean {
+function isValidHost(host: string): boolean {
   if (host.startsWith("[")) return true;
   const name = host.endsWith(".") ? host.slice(0, -1) : host;
   if (name.length > MAX_HOST) return false;
@@ -119,7 +122,7 @@ function split(text: string): [string, string, string] {
 }
 
 /** A percent-encoded dot counts as a dot. */
-function resolveDots(path: string): string {
+function resolveDotSegments(path: string): string {
   if (!/\/(\.|%2e)/i.test(path)) return path;
   const resolved: string[] = [];
   for (let start = 1, end: number; start <= path.length; start = end + 1) {

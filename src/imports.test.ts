@@ -29,47 +29,47 @@ async function subscribe(caller: Caller, id: string, feedUrl: string): Promise<v
 }
 
 /** Results of a preview and of the import, which must be the same. */
-async function importTwice(caller: Caller, ...urls: string[]) {
+async function previewAndImport(caller: Caller, ...urls: string[]) {
   const preview = await importFeeds(store, caller, feeds(...urls), NOW, { dryRun: true });
   const results = await importFeeds(store, caller, feeds(...urls), NOW);
   assert.deepEqual(preview, results);
   const listed: string[] = [];
-  for await (const piece of everySubscription(store, caller.user)) listed.push(...piece.map(({ id }) => id));
+  for await (const items of everySubscription(store, caller.user)) listed.push(...items.map(({ id }) => id));
   for (const { id } of results) assert.ok(id === undefined || listed.includes(id));
   return results.map(({ outcome, id, error }) => id ?? error?.code ?? outcome);
 }
 
-test("import: two feeds share a GUID → the second gets the id of its whole URL, as previewed", async () => {
+test("import: two feeds share a GUID → the second gets an id from its whole URL, as previewed", async () => {
   assert.equal(guidOf(ONE), guidOf(TWIN));
-  assert.deepEqual(await importTwice(newCaller(), ONE, TWIN, ONE), [
+  assert.deepEqual(await previewAndImport(newCaller(), ONE, TWIN, ONE), [
     guidOf(ONE),
     guidOf(TWIN, "whole"),
     "already-subscribed",
   ]);
 });
 
-test("import: the list has the twin → the id of its whole URL, as previewed", async () => {
+test("import: the list has a feed with the same GUID → the id of the whole URL, as previewed", async () => {
   const caller = newCaller();
   await importFeeds(store, caller, feeds(TWIN), NOW);
-  assert.deepEqual(await importTwice(caller, ONE), [guidOf(ONE, "whole")]);
+  assert.deepEqual(await previewAndImport(caller, ONE), [guidOf(ONE, "whole")]);
 });
 
 test("import: another feed has the id → the id of the whole URL, as previewed", async () => {
   const caller = newCaller();
   await subscribe(caller, guidOf(ONE), "https://other.example/");
-  assert.deepEqual(await importTwice(caller, ONE, TWIN), [guidOf(ONE, "whole"), guidOf(TWIN, "whole")]);
+  assert.deepEqual(await previewAndImport(caller, ONE, TWIN), [guidOf(ONE, "whole"), guidOf(TWIN, "whole")]);
 });
 
 test("import: other feeds have both ids → refused, as previewed", async () => {
   const caller = newCaller();
   await subscribe(caller, guidOf(ONE), "https://other.example/1");
   await subscribe(caller, guidOf(ONE, "whole"), "https://other.example/2");
-  assert.deepEqual(await importTwice(caller, ONE), ["id-in-use"]);
+  assert.deepEqual(await previewAndImport(caller, ONE), ["id-in-use"]);
 });
 
-test("import: more feeds than a batch and than the quota → refused from there, as previewed", async () => {
+test("import: more feeds than the quota, in several batches → the excess is refused, as previewed", async () => {
   const urls = Array.from({ length: 250 }, (_, index) => `https://feeds.example/${index % 240}`);
-  const results = await importTwice(newCaller(230), ...urls);
+  const results = await previewAndImport(newCaller(230), ...urls);
   assert.equal(results.filter((result) => result === "quota-exceeded").length, 10);
   assert.deepEqual(new Set(results.slice(240)), new Set(["already-subscribed"]));
 });
@@ -87,7 +87,7 @@ test("import: any list and any file → the preview and the import agree", async
       async (existing, urls, max) => {
         const caller = newCaller(max);
         for (const [own, feedUrl] of existing) await subscribe(caller, own, feedUrl);
-        await importTwice(caller, ...urls);
+        await previewAndImport(caller, ...urls);
       },
     ),
     { numRuns: 60 },

@@ -1,4 +1,4 @@
-import { type Details, storeDetails } from "./details.ts";
+import { type Details, toStoredDetails } from "./details.ts";
 import { createError, type ErrorObject } from "./errors.ts";
 import { guidOf, readFeedUrl } from "./feed-url.ts";
 import { applyChange, MemoryList, toOutcome } from "./list.ts";
@@ -11,7 +11,7 @@ import {
   type SequenceRange,
   type SubscriptionStore,
 } from "./subscriptions.ts";
-import { forEachInTurns, turn } from "./turns.ts";
+import { forEachInTurns, yieldTurn } from "./turns.ts";
 
 /** A feed to subscribe to, as a file or a person names it. */
 export interface FeedToImport extends Details {
@@ -37,7 +37,7 @@ export interface ImportOptions {
   readonly onProgress?: (done: number) => void;
   /** Called after each transaction. */
   readonly onWritten?: (written: SequenceRange) => void;
-  /** Called between two transactions: false ends the import there. */
+  /** Called before each transaction; false ends the import. */
   readonly shouldContinue?: () => boolean;
 }
 
@@ -71,7 +71,7 @@ export async function importFeeds(
     const outcomes = await applyAccepted(drafts, isInvalid, add);
     results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | InvalidFeed)));
     onProgress?.(results.length);
-    await turn();
+    await yieldTurn();
   }
   return results;
 }
@@ -89,10 +89,10 @@ function isInvalid(draft: object): draft is InvalidFeed {
  * scheme; if another feed in the list has it, the id is derived from the whole URL.
  */
 export function readDraft(feedUrl: string, details: Details = {}): Draft | InvalidFeed {
-  const reading = readFeedUrl(feedUrl);
-  if ("fault" in reading) return { error: createError(reading.fault) };
+  const parsed = readFeedUrl(feedUrl);
+  if ("errorCode" in parsed) return { error: createError(parsed.errorCode) };
   const id = guidOf(feedUrl);
-  return { ...details, kind: "add", id, fallbackId: guidOf(feedUrl, "whole"), feedUrl, feed: reading.feed };
+  return { ...details, kind: "add", id, fallbackId: guidOf(feedUrl, "whole"), feedUrl, feed: parsed.feed };
 }
 
 /** A feed URL that an app has sent; `feed` is undefined if it is invalid. */
@@ -108,8 +108,8 @@ export async function readUploads(urls: readonly string[]): Promise<readonly Fee
   await forEachInTurns(urls, (sent) => {
     const url = sent.trim();
     if (url === "") return;
-    const reading = readFeedUrl(url);
-    uploads.push({ sent, url, feed: "feed" in reading ? reading.feed : undefined });
+    const parsed = readFeedUrl(url);
+    uploads.push({ sent, url, feed: "feed" in parsed ? parsed.feed : undefined });
   });
   return uploads;
 }
@@ -148,7 +148,7 @@ export function countResults(results: readonly ImportResult[]): {
   };
 }
 
-/** Applies drafts to a copy of the user's list, one call after another, by the same rules as the store. */
+/** Returns a function that applies drafts to an in-memory copy of the user's list, by the same rules as the store. */
 async function createPreview(
   store: SubscriptionStore,
   { user, maxSubscriptions: max }: Caller,
@@ -163,7 +163,7 @@ async function createPreview(
       const subscription = found[index];
       if (subscription === undefined) continue;
       const { id, feedUrl, subscribedAt } = subscription;
-      // A subscription found by id has another feed, or it is found by its feed as well.
+      // A subscription found by its id either has another feed or is also found by its feed.
       const feed = "feed" in key ? key.feed : "";
       const time = subscribedAt.getTime();
       list.load({
@@ -173,7 +173,7 @@ async function createPreview(
         feed,
         feedUrl,
         subscribedAt: time,
-        ...storeDetails(subscription),
+        ...toStoredDetails(subscription),
       });
     }
     return drafts.map((draft) => toOutcome(draft, applyChange(list, draft, now.getTime(), max), now, max));

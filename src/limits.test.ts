@@ -4,12 +4,12 @@ import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { fc } from "../test/support/properties.ts";
 import type { SharedLimits } from "./account-store.ts";
-import { type Rate, RateLimiter, spendAt, spendShared } from "./limits.ts";
+import { computeSpend, type Rate, RateLimiter, spendShared } from "./limits.ts";
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
 const TEN_SECONDS_EACH: Rate = { burst: 3, perMinute: 6 };
 
-/** Of these, one takes a whole number of milliseconds: nothing is left to rounding. */
+/** At each of these rates, a unit takes a whole number of milliseconds, so that nothing is rounded. */
 const rates = fc.record({
   burst: fc.integer({ min: 1, max: 100 }),
   perMinute: fc.constantFrom(1, 2, 5, 6, 20, 60, 600, 60_000),
@@ -22,7 +22,7 @@ const steps = fc.array(
   { maxLength: 60 },
 );
 
-test("limits: the burst is spent → more as time passes", () => {
+test("limits: the burst is spent → regained as time passes", () => {
   const limiter = new RateLimiter();
   const spend = (ms: number) => limiter.spend("key", 1, TEN_SECONDS_EACH, NOW + ms);
   assert.deepEqual([spend(0), spend(0), spend(0)], [0, 0, 0]);
@@ -31,7 +31,7 @@ test("limits: the burst is spent → more as time passes", () => {
   assert.deepEqual([spend(20_000), spend(30_000), spend(30_000)], [0, 0, 10_000]);
 });
 
-test("limits: nothing spent for long → no more than one burst", () => {
+test("limits: nothing spent for a long time → no more than one burst", () => {
   const limiter = new RateLimiter();
   const day = 86_400_000;
   limiter.spend("key", 1, TEN_SECONDS_EACH, NOW);
@@ -71,12 +71,12 @@ test("limits: the clock is set back → the wait is at most what was spent", () 
   assert.equal(limiter.spend("key", 1, TEN_SECONDS_EACH, NOW - 5_000), 15_000);
 });
 
-test("limits: spendAt → changes nothing by itself", () => {
+test("limits: computeSpend → changes nothing", () => {
   const timestamp = NOW + 20_000;
-  const result = spendAt(timestamp, 1, TEN_SECONDS_EACH, NOW);
+  const result = computeSpend(timestamp, 1, TEN_SECONDS_EACH, NOW);
   assert.deepEqual(result, { next: NOW + 30_000, wait: 0 });
-  assert.deepEqual(spendAt(timestamp, 1, TEN_SECONDS_EACH, NOW), result);
-  assert.deepEqual(spendAt(undefined, 1, TEN_SECONDS_EACH, NOW), { next: NOW + 10_000, wait: 0 });
+  assert.deepEqual(computeSpend(timestamp, 1, TEN_SECONDS_EACH, NOW), result);
+  assert.deepEqual(computeSpend(undefined, 1, TEN_SECONDS_EACH, NOW), { next: NOW + 10_000, wait: 0 });
 });
 
 test("limits: after the returned wait → allowed, and not a millisecond earlier", () => {
@@ -86,13 +86,13 @@ test("limits: after the returned wait → allowed, and not a millisecond earlier
       let timestamp: number | undefined;
       for (const { ms, cost } of commands) {
         now += ms;
-        const { next, wait } = spendAt(timestamp, cost, rate, now);
+        const { next, wait } = computeSpend(timestamp, cost, rate, now);
         if (wait === 0) {
           timestamp = next;
           continue;
         }
-        assert.equal(spendAt(timestamp, cost, rate, now + wait).wait, 0);
-        assert.ok(spendAt(timestamp, cost, rate, now + wait - 1).wait > 0);
+        assert.equal(computeSpend(timestamp, cost, rate, now + wait).wait, 0);
+        assert.ok(computeSpend(timestamp, cost, rate, now + wait - 1).wait > 0);
       }
     }),
     { numRuns: 300 },
@@ -105,9 +105,9 @@ test("limits: any period → at most a burst and what the period regains", () =>
       const limiter = new RateLimiter();
       const spent: { at: number; cost: number }[] = [];
       let now = NOW;
-      for (const { ms, cost: wished } of commands) {
+      for (const { ms, cost: requested } of commands) {
         now += ms;
-        const cost = Math.min(wished, rate.burst);
+        const cost = Math.min(requested, rate.burst);
         if (limiter.spend("key", cost, rate, now) === 0) spent.push({ at: now, cost });
       }
       for (const [first, { at: start }] of spent.entries()) {
@@ -132,7 +132,7 @@ test("limits: several keys → each behaves like the model", () => {
       for (const { ms, cost } of commands) {
         now += ms;
         const key = `key ${cost % 3}`;
-        const { next, wait } = spendAt(timestamps.get(key), cost, rate, now);
+        const { next, wait } = computeSpend(timestamps.get(key), cost, rate, now);
         assert.equal(limiter.spend(key, cost, rate, now), wait);
         if (wait === 0) timestamps.set(key, next);
       }
@@ -141,7 +141,7 @@ test("limits: several keys → each behaves like the model", () => {
   );
 });
 
-test("limits: many regained keys → removed from memory, and no others", () => {
+test("limits: many keys with their whole burst → removed from memory; others stay", () => {
   setFlagsFromString("--expose-gc");
   const collect = runInNewContext("gc") as () => void;
   const heap = () => {
@@ -152,7 +152,7 @@ test("limits: many regained keys → removed from memory, and no others", () => 
   const slow: Rate = { burst: 1, perMinute: 1 / 1_000 };
   limiter.spend("remembered", 1, slow, NOW);
   const before = heap();
-  // One a millisecond, each forgotten after a second: all of them at once would take some 40 MB.
+  // One per millisecond, each removed after a second: all of them at once would take about 40 MB.
   for (let count = 0; count < 500_000; count += 1)
     assert.equal(limiter.spend(`from 192.0.2.1 as ${count}`, 1, { burst: 1, perMinute: 60 }, NOW + count), 0);
   const growth = heap() - before;
@@ -161,13 +161,13 @@ test("limits: many regained keys → removed from memory, and no others", () => 
   assert.equal(limiter.spend("from 192.0.2.1 as 499999", 1, { burst: 1, perMinute: 60 }, NOW + 500_000), 999);
 });
 
-test("limits: many keys that still count → kept, in linear time", () => {
+test("limits: many keys without their whole burst → kept, in linear time", () => {
   const limiter = new RateLimiter();
   const rate: Rate = { burst: 1, perMinute: 1 };
   const start = performance.now();
   for (let count = 0; count < 50_000; count += 1) assert.equal(limiter.spend(`${count}`, 1, rate, NOW), 0);
   for (let count = 0; count < 50_000; count += 1) assert.equal(limiter.spend(`${count}`, 1, rate, NOW), 60_000);
-  // Some 50 ms; and a thousand times that if each one went through all the others.
+  // About 50 ms; a thousand times that if each call scanned all keys.
   assert.ok(performance.now() - start < 5_000);
 });
 

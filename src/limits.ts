@@ -12,11 +12,11 @@ export interface Rate {
  */
 export class RateLimiter {
   readonly #timestamps = new Map<string, number>();
-  #sweepAbove = MIN_SWEPT;
+  #sweepAbove = MIN_SWEEP_SIZE;
 
   /** How many milliseconds to wait before `cost` may be spent; 0 if it has been spent. */
   spend(key: string, cost: number, rate: Rate, now: number): number {
-    const { next, wait } = spendAt(this.#timestamps.get(key), cost, rate, now);
+    const { next, wait } = computeSpend(this.#timestamps.get(key), cost, rate, now);
     if (wait === 0) {
       this.#timestamps.set(key, next);
       if (this.#timestamps.size > this.#sweepAbove) this.#sweep(now);
@@ -26,18 +26,18 @@ export class RateLimiter {
 
   /** How many milliseconds to wait before `cost` may be spent. Spends nothing. */
   waitFor(key: string, cost: number, rate: Rate, now: number): number {
-    return spendAt(this.#timestamps.get(key), cost, rate, now).wait;
+    return computeSpend(this.#timestamps.get(key), cost, rate, now).wait;
   }
 
   #sweep(now: number): void {
     for (const [key, timestamp] of this.#timestamps) if (timestamp <= now) this.#timestamps.delete(key);
-    this.#sweepAbove = Math.max(MIN_SWEPT, 2 * this.#timestamps.size);
+    this.#sweepAbove = Math.max(MIN_SWEEP_SIZE, 2 * this.#timestamps.size);
   }
 }
 
-const MIN_SWEPT = 10_000;
+const MIN_SWEEP_SIZE = 10_000;
 
-/** The last attempt to spend on each key. */
+/** The latest attempt to spend for each key. */
 const lastAttempts = new WeakMap<SharedLimits, Map<string, Promise<unknown>>>();
 
 /**
@@ -54,7 +54,7 @@ export async function spendShared(
   const attempts = lastAttempts.get(limits) ?? new Map<string, Promise<unknown>>();
   lastAttempts.set(limits, attempts);
   const attempt = (attempts.get(key) ?? Promise.resolve()).then(() => compareAndSet(limits, key, cost, rate, now));
-  // The next attempt does not depend on how this one ends.
+  // The next attempt does not depend on the outcome of this one.
   const settled = attempt.catch(() => undefined);
   attempts.set(key, settled);
   try {
@@ -73,7 +73,7 @@ async function compareAndSet(
 ): Promise<number> {
   for (;;) {
     const timestamp = await limits.read(key);
-    const { next, wait } = spendAt(timestamp, cost, rate, now);
+    const { next, wait } = computeSpend(timestamp, cost, rate, now);
     if (wait > 0 || (await limits.replace(key, timestamp, next))) return wait;
   }
 }
@@ -82,15 +82,15 @@ async function compareAndSet(
  * The state of a key after spending, and how long to wait until that is allowed. A cost above the whole burst is
  * allowed when nothing else was spent, and takes correspondingly longer to regain.
  */
-export function spendAt(
+export function computeSpend(
   timestamp: number | undefined,
   cost: number,
   { burst, perMinute }: Rate,
   now: number,
 ): { next: number; wait: number } {
-  const each = 60_000 / perMinute;
+  const msPerUnit = 60_000 / perMinute;
   const start = Math.max(timestamp ?? 0, now);
-  const over = start + Math.min(cost, burst) * each - now - burst * each;
-  // Fractions add up to slightly more than the whole: less than a millisecond is no wait.
-  return { next: start + cost * each, wait: over < 1 ? 0 : Math.ceil(over) };
+  const excess = start + Math.min(cost, burst) * msPerUnit - now - burst * msPerUnit;
+  // Rounding errors add up, so less than a millisecond is not a wait.
+  return { next: start + cost * msPerUnit, wait: excess < 1 ? 0 : Math.ceil(excess) };
 }

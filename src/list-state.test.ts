@@ -19,7 +19,7 @@ test("state: any position → 36 characters for URLs and headers, and read back"
   );
 });
 
-test("state: of another user or epoch, or with any other character → undefined or another position", () => {
+test("state: of another user or epoch, or with a changed character → undefined or another position", () => {
   fc.assert(
     fc.property(epoch, user, number, fc.nat({ max: 35 }), (bytes, owner, sequence, at) => {
       const state = stateAt(bytes, owner, sequence);
@@ -33,7 +33,7 @@ test("state: of another user or epoch, or with any other character → undefined
   );
 });
 
-test("state: removals from before its sequence number → undefined", () => {
+test("state: `removalsAfter` below its sequence number → undefined", () => {
   const bytes = new Uint8Array(8);
   assert.equal(readState(writeState(bytes, 1, { sequence: 2, removalsAfter: 1 }), bytes, 1), undefined);
 });

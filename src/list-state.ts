@@ -5,8 +5,8 @@ const VERSION = 1;
 const EPOCH_BYTES = 8;
 const USER_BYTES = 6;
 const NUMBER_BYTES = 6;
-/** This and the length of the numbers are divisible by three, so each part is encoded by itself, and in one way only. */
-const OWNER_BYTES = 1 + EPOCH_BYTES + USER_BYTES;
+/** Divisible by three, like the length of the numbers, so each part can be encoded separately and has one encoding only. */
+const PREFIX_BYTES = 1 + EPOCH_BYTES + USER_BYTES;
 const STATE = /^[\w-]{36}$/;
 
 /**
@@ -17,15 +17,15 @@ export function writeState(epoch: Uint8Array, user: UserId, { sequence, removals
   const numbers = Buffer.allocUnsafe(2 * NUMBER_BYTES);
   numbers.writeUIntBE(sequence, 0, NUMBER_BYTES);
   numbers.writeUIntBE(removalsAfter, NUMBER_BYTES, NUMBER_BYTES);
-  return writeOwner(epoch, user) + numbers.toString("base64url");
+  return writePrefix(epoch, user) + numbers.toString("base64url");
 }
 
 let last: { readonly epoch: Uint8Array; readonly user: UserId; readonly text: string } | undefined;
 
-/** The first part of a state. A response to a write has two states, so the last owner is worth keeping. */
-function writeOwner(epoch: Uint8Array, user: UserId): string {
+/** The first part of a state: version, epoch and user. Cached, because a response to a write has two states. */
+function writePrefix(epoch: Uint8Array, user: UserId): string {
   if (last?.epoch === epoch && last.user === user) return last.text;
-  const bytes = Buffer.allocUnsafe(OWNER_BYTES);
+  const bytes = Buffer.allocUnsafe(PREFIX_BYTES);
   bytes[0] = VERSION;
   bytes.set(epoch, 1);
   hash("sha256", `${user}`, "buffer").copy(bytes, 1 + EPOCH_BYTES, 0, USER_BYTES);
@@ -46,7 +46,7 @@ export function isState(text: string): boolean {
 /** The position in a state of this user's list; undefined if it belongs to another user or another epoch. */
 export function readState(text: string, epoch: Uint8Array, user: UserId): ListPosition | undefined {
   const bytes = Buffer.from(text, "base64url");
-  const sequence = bytes.readUIntBE(OWNER_BYTES, NUMBER_BYTES);
-  const position = { sequence, removalsAfter: bytes.readUIntBE(OWNER_BYTES + NUMBER_BYTES, NUMBER_BYTES) };
+  const sequence = bytes.readUIntBE(PREFIX_BYTES, NUMBER_BYTES);
+  const position = { sequence, removalsAfter: bytes.readUIntBE(PREFIX_BYTES + NUMBER_BYTES, NUMBER_BYTES) };
   return writeState(epoch, user, position) === text && sequence <= position.removalsAfter ? position : undefined;
 }

@@ -1,4 +1,4 @@
-import { type Details, type StoredDetails, storeDetails, withDetails } from "./details.ts";
+import { type Details, type StoredDetails, toStoredDetails, withDetails } from "./details.ts";
 import type { Change, Draft, Outcome, Update } from "./subscriptions.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
@@ -28,7 +28,7 @@ export interface List<Key> {
   replace(old: Item<Key>, item: Item<Key>): void;
   /** Deletes the item. */
   delete(item: Item<Key>): void;
-  /** Records under the list's current sequence number that the item is no longer in it as it was. */
+  /** Records, under the list's current sequence number, that the item was removed or got another feed. */
   recordRemoval(item: Item<Key>, at: number): void;
 }
 
@@ -45,7 +45,7 @@ export type KeyedChange<Key> =
   | { readonly kind: "remove"; readonly id: Key }
   | { readonly kind: "remove"; readonly feed: Key };
 
-/** What an `Outcome` is made of. Most changes are additions, and "added" is cheap to pass between threads. */
+/** What `toOutcome` turns into an `Outcome`. Most changes are additions, and "added" is cheap to pass between threads. */
 export type ChangeResult<Key> =
   | "added"
   | (StoredDetails & { readonly id: Key; readonly feedUrl: string; readonly subscribedAt: number })
@@ -67,7 +67,7 @@ export function applyChange<Key>(
   list.total -= 1;
   list.delete(item);
   list.recordRemoval(item, at);
-  return describe(item);
+  return toResult(item);
 }
 
 /** Tries to insert first: most additions are new, and the engine's unique indexes detect the others. */
@@ -79,7 +79,7 @@ function add<Key>(
 ): ChangeResult<Key> {
   const { id, fallbackId, feedUrl, feed } = change;
   const isFull = list.total >= maxTotal;
-  const { title, folders } = storeDetails(change);
+  const { title, folders } = toStoredDetails(change);
   const item = { sequence: list.sequence + 1, updateSequence: 0, id, feed, feedUrl, subscribedAt: at, title, folders };
   if (!isFull && insert(list, item)) return "added";
   const same = list.findByFeed(feed);
@@ -88,7 +88,7 @@ function add<Key>(
   if (fallbackId === undefined || list.findById(fallbackId) !== undefined)
     return { refused: "id-in-use", existingId: id };
   const fallback = { ...item, id: fallbackId };
-  return !isFull && insert(list, fallback) ? describe(fallback) : { refused: "quota-exceeded" };
+  return !isFull && insert(list, fallback) ? toResult(fallback) : { refused: "quota-exceeded" };
 }
 
 function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
@@ -101,28 +101,28 @@ function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
 function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update" }, at: number): ChangeResult<Key> {
   const old = list.findById(change.id);
   if (old === undefined) return { refused: "not-found" };
-  if (change.oldTitle !== undefined && change.oldTitle !== old.title) return describe(old);
+  if (change.expectedTitle !== undefined && change.expectedTitle !== old.title) return toResult(old);
   const { feedUrl = old.feedUrl, feed = old.feed } = change;
-  const given = storeDetails(change);
+  const given = toStoredDetails(change);
   const title = change.title === undefined ? old.title : given.title;
   const folders = change.folders === undefined ? old.folders : given.folders;
   const same = change.feed === undefined ? undefined : list.findByFeed(feed);
   if (same !== undefined && same.sequence !== old.sequence)
     return { refused: "already-subscribed", existingId: same.id };
-  if (feedUrl === old.feedUrl && title === old.title && folders === old.folders) return describe(old);
-  // Apps know feeds and no ids: for them another feed is a removal and an addition.
-  const isOtherFeed = change.feed !== undefined && same === undefined;
-  if (isOtherFeed) {
+  if (feedUrl === old.feedUrl && title === old.title && folders === old.folders) return toResult(old);
+  // Apps know feeds, not ids: for them, another feed is a removal and an addition.
+  const isFeedChanged = change.feed !== undefined && same === undefined;
+  if (isFeedChanged) {
     list.sequence += 1;
     list.recordRemoval(old, at);
   }
   list.sequence += 1;
   const item = { ...old, updateSequence: list.sequence, feed, feedUrl, title, folders };
   list.replace(old, item);
-  return describe(item);
+  return toResult(item);
 }
 
-function describe<Key>({ id, feedUrl, subscribedAt, title, folders }: Item<Key>): ChangeResult<Key> {
+function toResult<Key>({ id, feedUrl, subscribedAt, title, folders }: Item<Key>): ChangeResult<Key> {
   return { id, feedUrl, subscribedAt, title, folders };
 }
 
@@ -130,7 +130,7 @@ function describe<Key>({ id, feedUrl, subscribedAt, title, folders }: Item<Key>)
 export function toOutcome(change: Change, result: ChangeResult<string>, at: Date, max: number): Outcome {
   if (result === "added") {
     const { id, feedUrl } = change as Draft;
-    const { title, folders } = storeDetails(change as Draft);
+    const { title, folders } = toStoredDetails(change as Draft);
     return withDetails({ id, feedUrl, subscribedAt: at }, title, folders);
   }
   if (!("refused" in result)) {
@@ -174,18 +174,18 @@ export class MemoryList implements List<string> {
 
   insert(item: Item<string>): boolean {
     if (this.#byId.has(item.id) || this.#byFeed.has(item.feed)) return false;
-    this.#put(item);
+    this.#add(item);
     return true;
   }
 
   replace(old: Item<string>, item: Item<string>): void {
-    this.#take(old);
-    this.#put(item);
+    this.#remove(old);
+    this.#add(item);
     this.unused.push(item.updateSequence);
   }
 
   delete(item: Item<string>): void {
-    this.#take(item);
+    this.#remove(item);
     this.unused.push(item.sequence);
   }
 
@@ -194,15 +194,15 @@ export class MemoryList implements List<string> {
     this.unused.push(this.sequence);
   }
 
-  #put(item: Item<string>): void {
+  #add(item: Item<string>): void {
     this.inserted.set(item.sequence, item);
     this.load(item);
   }
 
-  #take(item: Item<string>): void {
+  #remove(item: Item<string>): void {
     this.#byId.delete(item.id);
     this.#byFeed.delete(item.feed);
-    // A stored item that was replaced before is in both: its new version is not written, and the stored one deleted.
+    // An item that was replaced before is in both: its new version is not written, and the stored one is still deleted.
     const wasInserted = this.inserted.delete(item.sequence);
     if (!wasInserted) this.deleted.push(item.sequence);
   }

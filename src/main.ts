@@ -1,8 +1,8 @@
 import { runCommandLine } from "./commands/command-line.ts";
 
-/** Signals within this time count as one: a supervisor may signal all processes and a launcher forward it as well. */
+/** Signals within this time count as one: a supervisor may signal all processes while a launcher forwards the signal. */
 const SAME_SIGNAL_MS = 300;
-const ORPHANED_MS = 500;
+const PARENT_CHECK_MS = 500;
 
 /** The first signal asks to stop; a later one ends the process at once. */
 function stopSignal(): Promise<string> {
@@ -24,7 +24,7 @@ function stopSignal(): Promise<string> {
         if (process.ppid === parent) return;
         clearInterval(watch);
         stop("end of npm");
-      }, ORPHANED_MS);
+      }, PARENT_CHECK_MS);
       watch.unref();
     }
   });

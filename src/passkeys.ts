@@ -1,7 +1,7 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON, WebAuthnCredential } from "@simplewebauthn/server";
 import { type AccountRefusal, isRefused } from "./account-refusals.ts";
 import type { Account, Credential, IssuedCredential } from "./account-store.ts";
-import { type Accounts, hashSecret, type Verified } from "./accounts.ts";
+import { type Accounts, hashSecret, type VerifiedCredential } from "./accounts.ts";
 import type { AppSignatures } from "./app-signatures.ts";
 import type { Networks } from "./attempts.ts";
 import { asUser, type Caller, type UserId } from "./subscriptions.ts";
@@ -113,11 +113,11 @@ export class Passkeys {
     return this.#accounts.openSession({ user }, { credentialHash: hash }, label, at);
   }
 
-  async #find(response: unknown, at: Date): Promise<Verified | undefined> {
+  async #find(response: unknown, at: Date): Promise<VerifiedCredential | undefined> {
     const { id } = (response ?? {}) as { readonly id?: unknown };
     if (typeof id !== "string" || id.length > MAX_CREDENTIAL_ID) return undefined;
     // Not from the cache: the counter must be current.
-    return this.#accounts.verifyFresh(hashId(id), "passkey", at);
+    return this.#accounts.verifyUncached(hashId(id), "passkey", at);
   }
 
   async list(user: UserId): Promise<readonly Passkey[]> {

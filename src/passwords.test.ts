@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
 import { argon2Sync } from "node:crypto";
 import { test } from "node:test";
-import { faultOfPassword, hashPassword, isPassword, TooManyPasswords } from "./passwords.ts";
+import { HashQueueFull, hashPassword, validatePassword, verifyPassword } from "./passwords.ts";
 
 const PASSWORD = "correct horse battery staple";
 /** A hash of "password" that is cheap to verify. */
@@ -26,8 +26,8 @@ test("hash: a password → PHC format, at least the OWASP cost", async () => {
 test("hash: the same password twice → different hashes that both verify", async () => {
   const [one, other] = await Promise.all([hashPassword(PASSWORD), hashPassword(PASSWORD)]);
   assert.notEqual(one, other);
-  assert.equal(await isPassword(PASSWORD, one), true);
-  assert.equal(await isPassword(PASSWORD, other), true);
+  assert.equal(await verifyPassword(PASSWORD, one), true);
+  assert.equal(await verifyPassword(PASSWORD, other), true);
 });
 
 /** The first two come from argon2-cffi 25.1.0, the others from the tests of the reference implementation. */
@@ -39,11 +39,11 @@ const FROM_OTHER_TOOLS: readonly (readonly [password: string, hash: string])[] =
 ];
 for (const [password, hash] of FROM_OTHER_TOOLS) {
   test(`verify: hash of another implementation, ${hash.slice(0, 32)} → accepted`, async () => {
-    assert.equal(await isPassword(password, hash), true);
-    assert.equal(await isPassword(`${password}x`, hash), false);
+    assert.equal(await verifyPassword(password, hash), true);
+    assert.equal(await verifyPassword(`${password}x`, hash), false);
     const last = hash.length - 5;
     const changed = hash.slice(0, last) + (hash[last] === "A" ? "B" : "A") + hash.slice(last + 1);
-    assert.equal(await isPassword(password, changed), false);
+    assert.equal(await verifyPassword(password, changed), false);
   });
 }
 
@@ -64,18 +64,18 @@ const SIMILAR: Record<string, readonly [string, string]> = {
 for (const [what, [one, other]] of Object.entries(SIMILAR)) {
   test(`verify: a password that differs in ${what} → wrong`, async () => {
     const hashed = await hashPassword(one);
-    assert.equal(await isPassword(one, hashed), true);
-    assert.equal(await isPassword(other, hashed), false);
+    assert.equal(await verifyPassword(one, hashed), true);
+    assert.equal(await verifyPassword(other, hashed), false);
   });
 }
 
 test("verify: an empty password → wrong", async () => {
-  assert.equal(await isPassword("", await hashPassword(PASSWORD)), false);
+  assert.equal(await verifyPassword("", await hashPassword(PASSWORD)), false);
 });
 
 test("verify: no hash → wrong", async () => {
   for (const none of [undefined, ""])
-    for (const password of [PASSWORD, "", "undefined"]) assert.equal(await isPassword(password, none), false);
+    for (const password of [PASSWORD, "", "undefined"]) assert.equal(await verifyPassword(password, none), false);
 });
 
 test("verify: no hash → takes as long as with one", async () => {
@@ -84,7 +84,7 @@ test("verify: no hash → takes as long as with one", async () => {
   for (let round = 0; round < 5; round += 1) {
     for (const [hash, all] of took) {
       const start = performance.now();
-      await isPassword(PASSWORD, hash);
+      await verifyPassword(PASSWORD, hash);
       all.push(performance.now() - start);
     }
   }
@@ -106,7 +106,7 @@ test("verify: an unreadable hash → an error", async () => {
     hashed.replace("argon2id", "argon2i"),
     hashed.replace("v=19", "v=16"),
   ])
-    await assert.rejects(isPassword(PASSWORD, broken), /unknown format/);
+    await assert.rejects(verifyPassword(PASSWORD, broken), /unknown format/);
 });
 
 /** `count` characters that are not all the same. */
@@ -127,7 +127,7 @@ const ALLOWED: Record<string, string> = {
 };
 for (const [what, password] of Object.entries(ALLOWED)) {
   test(`new password: ${what} → accepted`, async () =>
-    assert.equal(await faultOfPassword(password, "annabelle"), undefined));
+    assert.equal(await validatePassword(password, "annabelle"), undefined));
 }
 
 const REFUSED: Record<string, readonly [RegExp, ...string[]]> = {
@@ -138,19 +138,23 @@ const REFUSED: Record<string, readonly [RegExp, ...string[]]> = {
   "is common": [/most common/, "password", "PassWord", "QWERTYUIOP", "1234567890", "1Qaz2Wsx", "Baseball"],
   "is one repeated character": [/most common/, "zzzzzzzz", "aAaAaAaAaA", "        ", "🎧".repeat(8), "\0".repeat(8)],
 };
-for (const [what, [fault, ...passwords]] of Object.entries(REFUSED)) {
+for (const [what, [reason, ...passwords]] of Object.entries(REFUSED)) {
   test(`new password: ${what} → refused`, async () => {
     for (const password of passwords)
-      assert.match((await faultOfPassword(password, "annabelle")) ?? "", fault, JSON.stringify(password.slice(0, 20)));
+      assert.match(
+        (await validatePassword(password, "annabelle")) ?? "",
+        reason,
+        JSON.stringify(password.slice(0, 20)),
+      );
   });
 }
 
 test("new password: the name in capitals → refused", async () => {
-  assert.match((await faultOfPassword("annabelle", "AnnaBelle")) ?? "", /must not be the same as the name/);
+  assert.match((await validatePassword("annabelle", "AnnaBelle")) ?? "", /must not be the same as the name/);
 });
 
 /** The maximum number of concurrent hashes during `work`. */
-async function mostAtATime(work: () => Promise<void>): Promise<number> {
+async function maxConcurrentHashes(work: () => Promise<void>): Promise<number> {
   const running = new Set<number>();
   let most = 0;
   const hook = createHook({
@@ -173,26 +177,26 @@ async function mostAtATime(work: () => Promise<void>): Promise<number> {
 
 test("hashing: too many at once → two run, thirty wait, the others are refused", async () => {
   const attempts = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? "password" : `password ${index}`));
-  const most = await mostAtATime(async () => {
-    const outcomes = await Promise.allSettled(attempts.map((password) => isPassword(password, CHEAP)));
+  const most = await maxConcurrentHashes(async () => {
+    const outcomes = await Promise.allSettled(attempts.map((password) => verifyPassword(password, CHEAP)));
     const refused = outcomes.filter(({ status }) => status === "rejected");
     assert.ok(refused.length > 0 && refused.length < 20, `${refused.length} refused`);
     for (const [index, outcome] of outcomes.entries()) {
-      if (outcome.status === "rejected") assert.ok(outcome.reason instanceof TooManyPasswords);
+      if (outcome.status === "rejected") assert.ok(outcome.reason instanceof HashQueueFull);
       else assert.equal(outcome.value, attempts[index] === "password");
     }
   });
   assert.ok(most <= 2, `${most} at a time`);
 
-  const again = await Promise.all(Array.from({ length: 20 }, () => isPassword("password", CHEAP)));
+  const again = await Promise.all(Array.from({ length: 20 }, () => verifyPassword("password", CHEAP)));
   assert.ok(again.every(Boolean), "a refused attempt keeps no slot");
 });
 
 test("hashing: new attempts while others wait → still two at a time", async () => {
   const hashFourTimes = async () => {
-    for (let count = 0; count < 4; count += 1) assert.equal(await isPassword("password", CHEAP), true);
+    for (let count = 0; count < 4; count += 1) assert.equal(await verifyPassword("password", CHEAP), true);
   };
-  const most = await mostAtATime(async () => {
+  const most = await maxConcurrentHashes(async () => {
     await Promise.all(Array.from({ length: 6 }, hashFourTimes));
   });
   assert.ok(most <= 2, `${most} at a time`);
@@ -201,14 +205,14 @@ test("hashing: new attempts while others wait → still two at a time", async ()
 test("hashing: a failure → frees its slot", async () => {
   const impossible = "$argon2id$v=19$m=1,t=1,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
   for (let count = 0; count < 5; count += 1)
-    await assert.rejects(isPassword(PASSWORD, impossible), (error) => !(error instanceof TooManyPasswords));
-  assert.equal(await isPassword(PASSWORD, await hashPassword(PASSWORD)), true);
+    await assert.rejects(verifyPassword(PASSWORD, impossible), (error) => !(error instanceof HashQueueFull));
+  assert.equal(await verifyPassword(PASSWORD, await hashPassword(PASSWORD)), true);
 });
 
 test("hashing: a network that floods the queue → attempts of other networks succeed, and take turns with it", async () => {
   const order: string[] = [];
   const attempt = async (network: string) => {
-    const isRight = await isPassword("password", CHEAP, network);
+    const isRight = await verifyPassword("password", CHEAP, network);
     order.push(network);
     return isRight;
   };
@@ -223,7 +227,7 @@ test("hashing: a network that floods the queue → attempts of other networks su
 });
 
 test("hashing: more waiting networks than slots → the newest are refused", async () => {
-  const attempts = Array.from({ length: 40 }, (_, index) => isPassword("password", CHEAP, `network ${index}`));
+  const attempts = Array.from({ length: 40 }, (_, index) => verifyPassword("password", CHEAP, `network ${index}`));
   const outcomes = (await Promise.allSettled(attempts)).map(({ status }) => status);
   assert.deepEqual(outcomes, [...new Array(32).fill("fulfilled"), ...new Array(8).fill("rejected")]);
 });

@@ -19,25 +19,25 @@ const MAX_AT_A_TIME = 2;
 const MAX_WAITING = 30;
 
 /** Too many passwords are waiting to be hashed. */
-export class TooManyPasswords extends Error {
-  override readonly name = "TooManyPasswords";
+export class HashQueueFull extends Error {
+  override readonly name = "HashQueueFull";
 }
 
 interface Waiter {
   readonly network: string;
   readonly start: () => void;
-  readonly refuse: (error: TooManyPasswords) => void;
+  readonly refuse: (error: HashQueueFull) => void;
 }
 
 /**
- * Runs two at a time, at most one per network; waiting networks take turns. When the queue is full, the last attempt of
- * the network with the most waiting ones is refused, so a network that floods the server loses its own attempts.
+ * Runs two hashes at a time, at most one per network; waiting networks take turns. When the queue is full, the last
+ * attempt of the network with the most waiting ones is refused, so a network that floods the server loses its own attempts.
  */
-class Gate {
+class HashScheduler {
   readonly #running = new Set<string>();
   readonly #queue = new FairQueue<string, Waiter>();
 
-  async pass<T>(network: string, work: () => Promise<T>): Promise<T> {
+  async run<T>(network: string, work: () => Promise<T>): Promise<T> {
     if (this.#running.size >= MAX_AT_A_TIME || this.#running.has(network)) await this.#wait(network);
     else this.#running.add(network);
     try {
@@ -48,7 +48,7 @@ class Gate {
     }
   }
 
-  /** Takes the slot at once, so that no newcomer can get in between. */
+  /** Takes the slot at once, so that no new attempt can get it first. */
   #startNext(): void {
     const next = this.#queue.shift((network) => !this.#running.has(network));
     if (next === undefined) return;
@@ -59,12 +59,12 @@ class Gate {
   #wait(network: string): Promise<void> {
     return new Promise((start, refuse) => {
       this.#queue.push(network, { network, start, refuse });
-      if (this.#queue.length > MAX_WAITING) this.#queue.dropFromLongest(network)?.refuse(new TooManyPasswords());
+      if (this.#queue.length > MAX_WAITING) this.#queue.dropFromLongest(network)?.refuse(new HashQueueFull());
     });
   }
 }
 
-const gate = new Gate();
+const scheduler = new HashScheduler();
 
 /**
  * The hash of a password in the PHC format, which names its algorithm and costs. Hashing is shared fairly between
@@ -76,16 +76,16 @@ export async function hashPassword(password: string, network = ""): Promise<stri
   return `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${encode(salt)}$${encode(hash)}`;
 }
 
-/** Used for a name without an account or password, so that it takes as long. */
-const NOBODY = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${encode(randomBytes(SALT_BYTES))}$${encode(randomBytes(HASH_BYTES))}`;
+/** Verified for a name without an account or password, so that the refusal takes as long as for a wrong password. */
+const DUMMY_HASH = `$argon2id$v=19$m=${MEMORY_KIB},t=${PASSES},p=${LANES}$${encode(randomBytes(SALT_BYTES))}$${encode(randomBytes(HASH_BYTES))}`;
 
-/** Whether the password matches the hash. Without a hash it is false and takes as long. */
-export async function isPassword(password: string, hashed: string | undefined, network = ""): Promise<boolean> {
-  const parts = PHC.exec(hashed === undefined || hashed === "" ? NOBODY : hashed)?.groups;
+/** Whether the password matches the hash. Without a hash, returns false after the same time. */
+export async function verifyPassword(password: string, hashed: string | undefined, network = ""): Promise<boolean> {
+  const parts = PHC.exec(hashed === undefined || hashed === "" ? DUMMY_HASH : hashed)?.groups;
   if (parts === undefined) throw new Error("a stored password hash has an unknown format");
   const { memory, passes, lanes, salt = "", hash = "" } = parts;
   const expected = Buffer.from(hash, "base64");
-  const found = await derive(
+  const actual = await derive(
     network,
     password,
     Buffer.from(salt, "base64"),
@@ -94,7 +94,7 @@ export async function isPassword(password: string, hashed: string | undefined, n
     Number(lanes),
     expected.length,
   );
-  return timingSafeEqual(found, expected);
+  return timingSafeEqual(actual, expected);
 }
 
 const PHC =
@@ -113,15 +113,15 @@ function derive(
   parallelism: number,
   tagLength: number,
 ): Promise<Buffer> {
-  return gate.pass(network, () =>
+  return scheduler.run(network, () =>
     argon2("argon2id", { message: Buffer.from(password), nonce, memory, passes, parallelism, tagLength }),
   );
 }
 
-let common: Promise<ReadonlySet<string>> | undefined;
+let commonPasswords: Promise<ReadonlySet<string>> | undefined;
 
 /** Why a new password is refused; undefined if it is accepted. */
-export async function faultOfPassword(password: string, name: string): Promise<string | undefined> {
+export async function validatePassword(password: string, name: string): Promise<string | undefined> {
   const length = [...password].length;
   if (length < MIN_PASSWORD || length > MAX_PASSWORD) return `must have ${MIN_PASSWORD} to ${MAX_PASSWORD} characters`;
   if (!password.isWellFormed()) return "must not contain lone surrogates";
@@ -131,13 +131,14 @@ export async function faultOfPassword(password: string, name: string): Promise<s
     .replaceAll(/\p{Cf}/gu, "")
     .toLowerCase();
   if (plain === name.toLowerCase()) return "must not be the same as the name";
-  common ??= readCommon();
-  if ((await common).has(plain) || new Set(plain).size === 1) return "is one of the most common; choose another";
+  commonPasswords ??= loadCommonPasswords();
+  if ((await commonPasswords).has(plain) || new Set(plain).size === 1)
+    return "is one of the most common; choose another";
   return undefined;
 }
 
 /** Loaded when first needed: it has tens of thousands of entries. */
-async function readCommon(): Promise<ReadonlySet<string>> {
+async function loadCommonPasswords(): Promise<ReadonlySet<string>> {
   const { dictionary } = await import("@zxcvbn-ts/language-common");
   return new Set<string>(dictionary["passwords-common"]);
 }

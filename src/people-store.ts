@@ -1,5 +1,5 @@
 import type { Account, Credential, NewAccount } from "./account-store.ts";
-import type { Caller, UserId } from "./subscriptions.ts";
+import type { Caller, UserId, Window } from "./subscriptions.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** How long the audit log keeps an entry. */
@@ -31,9 +31,9 @@ export interface AuditEntry {
   readonly target: string;
 }
 
-export function creationAction({ invitation, isOwner }: NewAccount): AuditAction {
-  if (invitation !== undefined) return "account-joined";
-  return isOwner ? "account-created" : "account-signed-up";
+export function creationAction({ invitationHash, isCreatedByOperator }: NewAccount): AuditAction {
+  if (invitationHash !== undefined) return "account-joined";
+  return isCreatedByOperator ? "account-created" : "account-signed-up";
 }
 
 export type LoggedCredential = Pick<Credential, "kind" | "user" | "label">;
@@ -57,7 +57,7 @@ export type AccountChangeKind = keyof typeof ACCOUNT_CHANGES;
 export type AccountState = Pick<Account, "isAdmin" | "disabledAt">;
 
 /** The state after the change; undefined if it is the same as before. Shared by all engines. */
-export function applyChange(
+export function applyAccountChange(
   kind: AccountChangeKind,
   { isAdmin, disabledAt }: AccountState,
   at: Date,
@@ -80,7 +80,7 @@ export function isActiveAdmin({ isAdmin, disabledAt }: AccountState): boolean {
 }
 
 /** An account as administrators see it. */
-export interface PersonSummary extends Account {
+export interface AccountSummary extends Account {
   /** The UTC day of the last request. */
   readonly seenAt: Date | undefined;
   readonly subscriptions: number;
@@ -88,15 +88,10 @@ export interface PersonSummary extends Account {
   readonly rows: number;
 }
 
-/** Counting stops here, so that no account makes the list slow. */
+/** Counting stops here, so that a large account does not make the list slow. */
 export const MAX_ROWS = 10_000;
 /** The tables that grow with use. */
 export const COUNTED_TABLES = ["subscriptions", "removals", "episode_actions"] as const;
-
-export interface PageWindow {
-  readonly offset: number;
-  readonly size: number;
-}
 
 /**
  * What administrators see and change. Every engine guarantees for a change:
@@ -106,15 +101,15 @@ export interface PageWindow {
  */
 export interface PeopleStore {
   /** Oldest account first. */
-  page(window: PageWindow): Promise<{ readonly people: readonly PersonSummary[]; readonly total: number }>;
-  get(user: UserId): Promise<PersonSummary | undefined>;
+  page(window: Window): Promise<{ readonly people: readonly AccountSummary[]; readonly total: number }>;
+  get(user: UserId): Promise<AccountSummary | undefined>;
   /**
    * `done` also if the account was already in that state. Disabling ends all sessions and reset links; tokens are not
    * accepted until the account is enabled.
    */
   change(caller: Caller, user: UserId, kind: AccountChangeKind, at: Date): Promise<"done" | "gone" | "last-admin">;
   /** Newest first. */
-  auditLog(window: PageWindow): Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }>;
+  auditLog(window: Window): Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }>;
   /** Records that the user was seen on a day. */
   recordSeen(user: UserId, day: Date): Promise<void>;
 }

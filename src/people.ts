@@ -1,9 +1,9 @@
 import { type AccountRefusal, isRefused } from "./account-refusals.ts";
 import { type Credential, type IssuedCredential, NOBODY } from "./account-store.ts";
-import { type Accounts, after } from "./accounts.ts";
+import { type Accounts, addMs } from "./accounts.ts";
 import { waitForCachesToExpire } from "./credential-cache.ts";
-import type { AccountChangeKind, PageWindow, PeopleStore } from "./people-store.ts";
-import { asUser, type Caller, type UserId } from "./subscriptions.ts";
+import type { AccountChangeKind, PeopleStore } from "./people-store.ts";
+import { asUser, type Caller, type UserId, type Window } from "./subscriptions.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const SETUP_MS = DAY_MS;
@@ -30,7 +30,7 @@ export class People {
     this.#accounts = accounts;
   }
 
-  page(window: PageWindow): ReturnType<PeopleStore["page"]> {
+  page(window: Window): ReturnType<PeopleStore["page"]> {
     return this.#store.page(window);
   }
 
@@ -38,7 +38,7 @@ export class People {
     return this.#store.get(user);
   }
 
-  auditLog(window: PageWindow): ReturnType<PeopleStore["auditLog"]> {
+  auditLog(window: Window): ReturnType<PeopleStore["auditLog"]> {
     return this.#store.auditLog(window);
   }
 
@@ -55,16 +55,16 @@ export class People {
     at: Date,
     {
       note = "",
-      expiresAt = after(at, INVITATION_DAYS * DAY_MS),
+      expiresAt = addMs(at, INVITATION_DAYS * DAY_MS),
     }: { note?: string; expiresAt?: Date | undefined } = {},
   ): Promise<IssuedCredential | AccountRefusal> {
     return this.#issue(caller, { kind: "invitation", user: NOBODY, label: note, expiresAt }, at);
   }
 
   /** A link that creates the first account; undefined if there is an account already. */
-  async setUp(at: Date): Promise<IssuedCredential | undefined> {
+  async createSetupLink(at: Date): Promise<IssuedCredential | undefined> {
     if (!(await this.#accounts.isEmpty())) return undefined;
-    const link = { kind: "setup", user: NOBODY, label: "", expiresAt: after(at, SETUP_MS) } as const;
+    const link = { kind: "setup", user: NOBODY, label: "", expiresAt: addMs(at, SETUP_MS) } as const;
     const issued = await this.#issue(asUser(NOBODY), link, at);
     return isRefused(issued) ? undefined : issued;
   }
@@ -75,7 +75,7 @@ export class People {
     if (account === undefined) return { refused: "gone" };
     if (account.issuer !== "") return { refused: "no-password" };
     if (account.disabledAt !== undefined) return { refused: "disabled" };
-    return this.#issue(caller, { kind: "password-reset", user, label: "", expiresAt: after(at, RESET_MS) }, at);
+    return this.#issue(caller, { kind: "password-reset", user, label: "", expiresAt: addMs(at, RESET_MS) }, at);
   }
 
   #issue(

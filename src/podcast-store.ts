@@ -20,7 +20,7 @@ export interface Podcast {
   /** Hash of the artwork. */
   readonly artwork: string | undefined;
   readonly status: PodcastStatus;
-  /** Undefined before the server has noticed the feed. */
+  /** Undefined until the server has a record of the feed. */
   readonly statusSince: Date | undefined;
   readonly movedTo: string | undefined;
   /** Time of the last fetch; undefined before the first. */
@@ -129,7 +129,7 @@ export interface StoredArtwork {
   readonly large: Uint8Array;
 }
 
-/** Where to continue reading the feeds that are due: after the last one that was read. */
+/** A feed that is due to be fetched. */
 export interface DueFeed {
   readonly id: string;
   readonly nextAt: number;
@@ -166,8 +166,8 @@ export interface PodcastStore {
   /** Result N is the podcast of feed URL N. The URLs must come from the caller's own list. */
   find(feedUrls: readonly string[]): Promise<Podcast[]>;
   /**
-   * Result N is the id of the podcast of feed URL N, and the time of its last fetch in milliseconds: whatever clients see of
-   * a podcast changes with it. 0 if it has not been fetched.
+   * Result N is the id of the podcast of feed URL N, and the time of its last fetch in milliseconds, which changes whenever
+   * anything changes that clients see of the podcast. 0 if it has not been fetched.
    */
   versions(feedUrls: readonly string[]): Promise<PodcastVersion[]>;
   /** Undefined if the user does not subscribe to it. */
@@ -202,7 +202,7 @@ export interface PodcastStore {
   claim(id: string, at: Date, until: Date): Promise<PodcastRecord | undefined>;
   /** Stores the result of a fetch and releases the lease. Returns false, and stores nothing, if the lease has expired. */
   record(id: string, until: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean>;
-  /** Ids of feeds in the lists of all users, in steps, each once per step; undefined at the end. */
+  /** Ids of feeds in the lists of all users, page by page, without duplicates in a page; undefined at the end. */
   feedsAfter(
     position: FeedPosition | undefined,
     limit: number,

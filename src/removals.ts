@@ -1,7 +1,7 @@
 import { readFeedUrl } from "./feed-url.ts";
 import type { RemovedSubscription, SubscriptionStore, UserId } from "./subscriptions.ts";
 
-/** What was removed and has not come back, each feed once, newest first. Looks at the last `limit` removals. */
+/** Feeds that were removed and not added again, each once, newest first. Considers only the last `limit` removals. */
 export async function listRemovals(
   store: Pick<SubscriptionStore, "removals" | "find">,
   user: UserId,
@@ -9,8 +9,8 @@ export async function listRemovals(
 ): Promise<RemovedSubscription[]> {
   const newest = new Map<string, RemovedSubscription>();
   for (const removal of await store.removals(user, limit)) {
-    const reading = readFeedUrl(removal.feedUrl);
-    if ("feed" in reading && !newest.has(reading.feed)) newest.set(reading.feed, removal);
+    const parsed = readFeedUrl(removal.feedUrl);
+    if ("feed" in parsed && !newest.has(parsed.feed)) newest.set(parsed.feed, removal);
   }
   const found = await store.find(
     user,

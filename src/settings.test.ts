@@ -47,7 +47,7 @@ for (const [old, current, others = []] of DEPRECATED) {
   });
 }
 
-test("config: an old and a new name → the new one counts", () => {
+test("config: an old and a new name → the new one wins", () => {
   const { allowAnonymous, warnings } = read({ EARMARK_OPEN: "1", EARMARK_ALLOW_ANONYMOUS: "false" });
   assert.equal(allowAnonymous, false);
   assert.equal(warnings.length, 1);

@@ -159,8 +159,8 @@ export function replaceDeprecated(environment: Environment): { environment: Envi
   return { environment: current, warnings };
 }
 
-/** Whether the environment may have this name: anything but an unknown EARMARK_ setting. */
-export function isKnown(name: string): boolean {
+/** Whether the environment may contain this variable: anything but an unknown EARMARK_ setting. */
+export function isAllowedVariable(name: string): boolean {
   const isFile = SECRETS.some((secret) => name === `${secret}_FILE`);
   return !name.startsWith("EARMARK_") || name in SETTINGS || isFile || CLIENT_SETTINGS.includes(name);
 }

@@ -29,8 +29,8 @@ test("applyAccepted: too few or too many results → an error", async () => {
 });
 
 test("StoreUnavailable: no options → nothing was changed", () => {
-  const { unknown, cause } = new StoreUnavailable("x");
-  assert.deepEqual([unknown, cause], [false, undefined]);
-  const other = new StoreUnavailable("x", { unknown: true, cause: "y" });
-  assert.deepEqual([other.unknown, other.cause], [true, "y"]);
+  const { isOutcomeUnknown, cause } = new StoreUnavailable("x");
+  assert.deepEqual([isOutcomeUnknown, cause], [false, undefined]);
+  const other = new StoreUnavailable("x", { isOutcomeUnknown: true, cause: "y" });
+  assert.deepEqual([other.isOutcomeUnknown, other.cause], [true, "y"]);
 });

@@ -1,6 +1,6 @@
 import type { Details } from "./details.ts";
 
-/** Whose list it is. Every key and every query of a store leads with it. */
+/** Identifies a user. Every key and every query of a store starts with it. */
 export type UserId = number;
 
 /** The one user of a server without accounts. */
@@ -30,7 +30,7 @@ export interface Actor {
   readonly address: string;
 }
 
-/** No name has a space. */
+/** Not the name of an account, which cannot contain a space. */
 export const COMMAND_LINE: Actor = { name: "command line", address: "" };
 
 /** No quota. A number that every engine can compare. */
@@ -53,7 +53,7 @@ export interface Subscription extends Details {
 export interface Draft extends Details {
   readonly kind: "add";
   readonly id: string;
-  /** Used instead of `id` when another feed of the list has that one. */
+  /** Used instead of `id` if another subscription in the list already has that one. */
   readonly fallbackId?: string;
   readonly feedUrl: string;
   /** Two drafts with the same `feed` ask for the same feed, however their URLs are spelled. */
@@ -61,8 +61,8 @@ export interface Draft extends Details {
 }
 
 /**
- * Changes what a subscription has, and keeps its id, its place in the list and its timestamp. What is undefined stays as it
- * is. An update without effect is not a change.
+ * Changes a subscription, which keeps its id, its place in the list and its timestamp. Members that are undefined stay
+ * unchanged. An update without effect takes no sequence number.
  */
 export interface Update {
   readonly kind: "update";
@@ -72,8 +72,8 @@ export interface Update {
   readonly feed?: string;
   /** Empty to clear it. */
   readonly title?: string;
-  /** Without effect if the title is another one by then. */
-  readonly oldTitle?: string;
+  /** Apply the update only if this is still the title. */
+  readonly expectedTitle?: string;
   /** Empty to clear them. */
   readonly folders?: readonly string[];
 }
@@ -103,7 +103,7 @@ export interface QuotaExceeded {
 }
 
 export type Refusal = Conflict | QuotaExceeded | NotFound;
-/** The subscription as it is after the change; of a removal, as it was before. */
+/** The subscription after the change; for a removal, before it. */
 export type Outcome = Subscription | Refusal;
 
 export function isRefusal<T extends object>(value: T | Refusal): value is Refusal {
@@ -141,13 +141,13 @@ export interface SequenceRange {
 /** Called with the user whose list has changed. */
 export type OnChange = (user: UserId, range: SequenceRange) => void;
 
-/** How far a reader knows a list. */
+/** How far a reader has followed the changes of a list. */
 export interface ListPosition {
-  /** It knows every change up to this sequence number. */
+  /** The reader knows every change up to this sequence number. */
   readonly sequence: number;
   /**
-   * It needs no removals up to this number, which is not less than `sequence`. It is higher while the reader gets a whole
-   * list page by page: what was removed before it began, it never had.
+   * The reader needs no removals up to this number, which is at least `sequence`. It is higher while the reader gets a whole
+   * list page by page, because the reader never had the items that were removed before its first page.
    */
   readonly removalsAfter: number;
 }
@@ -177,7 +177,7 @@ export interface ChangeRows {
   readonly sequence: number;
   /** Removals up to this number may be missing. */
   readonly forgottenSequence: number;
-  /** Items that were added since and not updated, and items that were updated since, by the number of that change. */
+  /** Items that were added or updated since, each with the sequence number of its last change. */
   readonly changed: readonly { readonly sequence: number; readonly item: Subscription }[];
   readonly removals: readonly {
     readonly sequence: number;
@@ -196,10 +196,10 @@ export interface RemovedSubscription extends Details {
 }
 
 /** How many items of a list are read at a time when all of it is needed: half a megabyte at most. */
-const PIECE_SIZE = 200;
+const BATCH_SIZE = 200;
 
 /**
- * The whole list of a user in order, piece by piece. Concurrent changes never hide an item that stays in the list.
+ * The whole list of a user in order, batch by batch. Concurrent changes never hide an item that stays in the list.
  * `requireAccess` throws when the reader's access has ended.
  */
 export async function* everySubscription(
@@ -209,7 +209,7 @@ export async function* everySubscription(
 ): AsyncGenerator<readonly Subscription[]> {
   let end = Number.POSITIVE_INFINITY;
   for (let after = 0; after < end; ) {
-    const { items, last, sequence } = await store.itemsAfter(user, after, PIECE_SIZE);
+    const { items, last, sequence } = await store.itemsAfter(user, after, BATCH_SIZE);
     if (items.length === 0) return;
     after = last;
     // Stop where the list ended at the start, so that a client that keeps adding cannot prolong the read.
@@ -223,7 +223,7 @@ export async function* everySubscription(
  * Where subscriptions are stored. Every engine guarantees:
  * - what it confirms is durable, and every later read shows it;
  * - a list is in the order of subscribing, and new items never move earlier ones;
- * - a call that fails rejects with `StoreUnavailable`, and then nothing was changed, unless the error says `unknown`;
+ * - a call that fails rejects with `StoreUnavailable`, and then nothing was changed, unless `isOutcomeUnknown`;
  * - a write happens only if, in its own transaction, the account exists and is not disabled, and the caller's credential
  *   is neither revoked, expired nor, if it is a password, changed; otherwise it rejects with `AccessRevoked`, and nothing is written.
  *
@@ -231,7 +231,7 @@ export async function* everySubscription(
  * recorded as removed. An item's place is the number under which it was added.
  */
 export interface SubscriptionStore {
-  /** Eight random bytes that identify the history of this database: a restored or copied one has others. */
+  /** Eight random bytes that identify the history of this database. A restored or copied database gets new ones. */
   readonly epoch: Uint8Array;
   /**
    * Applies the changes in order, in one transaction. Outcome N belongs to change N. Of two drafts that collide, the first
@@ -253,9 +253,9 @@ export interface SubscriptionStore {
   itemsAfter(user: UserId, after: number, size: number): Promise<ItemBatch>;
   /** Result N is the sequence number of user N's list; 0 if it has never had an item. */
   sequences(users: readonly UserId[]): Promise<number[]>;
-  /** The rows that `changesSince` needs: at most `limit` + 1 of each kind. They leave out what was forgotten. */
+  /** The rows that `changesSince` needs: at most `limit` + 1 of each kind, without removals whose record was deleted. */
   changeRows(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows>;
-  /** Calls `onChange` after every change of a list that this store has committed. There is one listener. */
+  /** Calls `onChange` after every change of a list that this store has committed. Supports one listener only. */
   watch(onChange: OnChange): void;
   /** The last removals whose ids are not in the list again, newest first, as far as they are recorded. */
   removals(user: UserId, limit: number): Promise<RemovedSubscription[]>;
@@ -267,19 +267,19 @@ export interface SubscriptionStore {
   close(): Promise<void>;
 }
 
-/** The store failed, and changed nothing unless `unknown`. The cause is for the log only. */
+/** The store failed, and changed nothing unless `isOutcomeUnknown`. The cause is for the log only. */
 export class StoreUnavailable extends Error {
   override readonly name = "StoreUnavailable";
-  /** The engine's reply was lost, and whether it wrote could not be determined. */
-  readonly unknown: boolean;
+  /** The engine's reply was lost, and it could not be determined whether it wrote. */
+  readonly isOutcomeUnknown: boolean;
 
-  constructor(message: string, options: { cause?: unknown; unknown?: boolean } = {}) {
+  constructor(message: string, options: { cause?: unknown; isOutcomeUnknown?: boolean } = {}) {
     super(message, { cause: options.cause });
-    this.unknown = options.unknown ?? false;
+    this.isOutcomeUnknown = options.isOutcomeUnknown ?? false;
   }
 }
 
-/** The account was deleted or disabled, or the caller's credential revoked or expired, before the write, which did nothing. */
+/** The account was deleted or disabled, or the caller's credential revoked or expired. Nothing was written. */
 export class AccessRevoked extends Error {
   override readonly name = "AccessRevoked";
 }

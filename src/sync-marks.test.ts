@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { advance, isDropped, type Mark, type Seen, startOf } from "./sync-marks.ts";
+import { advance, type Mark, type Seen, shouldDrop, startOf } from "./sync-marks.ts";
 
 const AT = new Date(1_000_000_500);
 const NOW = 1_000_000;
@@ -28,18 +28,18 @@ test("marks: a change within the same second, or a clock set back → two second
   assert.deepEqual(advance({ marks: [mark(NOW - 2, 3)], seen: undefined }, covered(4), AT).newMark, mark(NOW, 4));
 });
 
-test("marks: others were given a later one meanwhile → the client gets the newest that covers no more than it has", () => {
+test("marks: other clients have later ones → the newest that covers no more than this client has received", () => {
   const marks = [mark(10, 3), mark(20, 6)];
   assert.equal(advance({ marks, seen: undefined }, covered(5), AT).timestamp, 10);
   assert.equal(advance({ marks, seen: undefined }, covered(2), AT).timestamp, 8);
 });
 
-test("marks: an upload by a client that has seen all → its own changes are seen", () => {
+test("marks: an upload by a client that has seen every change → its own changes count as seen", () => {
   const { newMark, newSeen } = advance({ marks: [mark(10, 3)], seen: seenUpTo(3) }, { before: 3, after: 5 }, AT);
   assert.deepEqual([newMark, newSeen], [mark(NOW, 5), seenUpTo(5)]);
 });
 
-test("marks: an upload by a client that has not → the mark of what it has seen", () => {
+test("marks: an upload by a client that has not seen every change → the mark of what it has seen", () => {
   const marks = [mark(10, 3), mark(20, 6)];
   const behind = advance({ marks, seen: seenUpTo(4) }, { before: 6, after: 7 }, AT);
   assert.deepEqual(behind, { timestamp: 10, newMark: undefined, newSeen: undefined });
@@ -53,7 +53,7 @@ test("start: a timestamp, or one second more → its mark; before all marks → 
   assert.deepEqual([0, 9, 10, 11, 12, 13, 10 ** 9].map(from), [0, 0, 3, 3, 6, 6, 6]);
 });
 
-test("start: a clock ahead → what the client has seen; it repeats its request → where that began", () => {
+test("start: a clock ahead → after what the client has seen; the same timestamp again → where that poll started", () => {
   const marks = [mark(10, 3), mark(12, 6)];
   assert.deepEqual(startOf(state(marks, seenUpTo(4)), 99), { from: 4, known: 6 });
   assert.deepEqual(startOf(state(marks, { sequence: 6, since: 99, from: 4 }), 99), { from: 4, known: 6 });
@@ -63,7 +63,7 @@ test("start: a clock ahead → what the client has seen; it repeats its request 
 
 test("thinning: an old mark → dropped unless it is the first of its day", () => {
   const day = 86_400;
-  assert.equal(isDropped(mark(3 * day + 50, 2), mark(3 * day, 1)), true);
-  assert.equal(isDropped(mark(3 * day, 2), mark(3 * day - 2, 1)), false);
-  assert.equal(isDropped(mark(3 * day, 2), undefined), false);
+  assert.equal(shouldDrop(mark(3 * day + 50, 2), mark(3 * day, 1)), true);
+  assert.equal(shouldDrop(mark(3 * day, 2), mark(3 * day - 2, 1)), false);
+  assert.equal(shouldDrop(mark(3 * day, 2), undefined), false);
 });

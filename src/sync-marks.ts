@@ -26,7 +26,7 @@ export interface SyncState {
 }
 
 export interface Seen {
-  /** The client has received, or made itself, every change up to this sequence number. */
+  /** The client has received, or uploaded itself, every change up to this sequence number. */
   readonly sequence: number;
   /** The timestamp of its last poll, and where the response began. If the response is lost, it repeats the timestamp. */
   readonly since: number;
@@ -45,7 +45,7 @@ const STEP = 2;
 export const KEPT_MARKS = 1_000;
 const DAY_SECONDS = 24 * 60 * 60;
 
-/** After which sequence number a response to a poll starts, and up to which number the client may know additions. */
+/** Sequence numbers: the response to a poll starts after `from`; the client may have received additions up to `known`. */
 export function startOf({ marks, seen }: SyncState, since: number): { readonly from: number; readonly known: number } {
   if (since === 0) return { from: 0, known: 0 };
   const asked = marks.findLast(({ stamp }) => stamp <= since)?.sequence ?? 0;
@@ -80,17 +80,17 @@ function coverage(
   seen: Seen | undefined,
   progress: Progress,
 ): { readonly covered: number; readonly reached: Seen | undefined } {
-  const present = seen ?? { sequence: 0, since: 0, from: 0 };
+  const current = seen ?? { sequence: 0, since: 0, from: 0 };
   if ("covered" in progress) {
     const { since, from, covered } = progress;
-    return { covered, reached: { sequence: Math.max(present.sequence, covered), since, from } };
+    return { covered, reached: { sequence: Math.max(current.sequence, covered), since, from } };
   }
   const { before, after } = progress;
-  if (present.sequence === before) return { covered: after, reached: { ...present, sequence: after } };
-  return { covered: present.sequence, reached: seen };
+  if (current.sequence === before) return { covered: after, reached: { ...current, sequence: after } };
+  return { covered: current.sequence, reached: seen };
 }
 
 /** Whether to drop a mark that is no longer among the newest. `older` is the one before it. */
-export function isDropped({ stamp }: Mark, older: Mark | undefined): boolean {
+export function shouldDrop({ stamp }: Mark, older: Mark | undefined): boolean {
   return older !== undefined && Math.floor(stamp / DAY_SECONDS) === Math.floor(older.stamp / DAY_SECONDS);
 }

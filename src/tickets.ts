@@ -20,10 +20,10 @@ export async function issueTicket(
   signatures: AppSignatures,
   purpose: TicketPurpose,
   subject: string,
-  ms: number,
+  lifetimeMs: number,
   at: Date,
 ): Promise<{ readonly text: string; readonly ticket: Ticket }> {
-  const seconds = Math.floor((at.getTime() + ms) / 1_000);
+  const seconds = Math.floor((at.getTime() + lifetimeMs) / 1_000);
   const random = randomBytes(32).toString("base64url");
   const content = `${seconds.toString(36)}~${random}~${subject}`;
   const text = `${content}~${await signatures.sign(signedText(purpose, content), at)}`;

@@ -1,13 +1,13 @@
-/** The worst feed URLs of such a slice take some milliseconds to read. */
+/** A slice of the slowest feed URLs takes a few milliseconds to parse. */
 const SLICE = 100;
 
 const waiting: (() => void)[] = [];
 
 /**
  * Ends the caller's turn. Requests with much to do take turns, one per iteration of the event loop, so that they do not
- * slow others down, however many they are.
+ * slow down others, however many they are.
  */
-export function turn(): Promise<void> {
+export function yieldTurn(): Promise<void> {
   return new Promise((resolve) => {
     waiting.push(resolve);
     if (waiting.length === 1) setImmediate(next);
@@ -22,7 +22,7 @@ function next(): void {
 /** Slices of a list; other requests are handled in between. */
 export async function* slicesOf<Item>(items: readonly Item[], size = SLICE): AsyncGenerator<readonly Item[]> {
   for (let start = 0; start < items.length; start += size) {
-    if (items.length > size) await turn();
+    if (items.length > size) await yieldTurn();
     yield items.slice(start, start + size);
   }
 }

@@ -1,6 +1,6 @@
 import type { Worker } from "node:worker_threads";
 
-/** The next message of a worker, or `onEnd` if the worker fails or exits instead. */
+/** The next message of a worker, or the result of `onEnd` if the worker fails or exits instead. */
 export function nextReply<Reply>(worker: Worker, onEnd: (error: Error) => Reply): Promise<Reply> {
   return new Promise((resolve) => {
     const onMessage = (reply: Reply) => settle(reply);

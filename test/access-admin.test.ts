@@ -111,7 +111,7 @@ const ENDS: Readonly<Record<string, readonly [status: number, end: (who: Person)
   "demoted by another": [403, (who) => change(who, document("account", { role: "member" }))],
   "disabled by another": [401, (who) => change(who, document("account", { disabled: true }))],
   "deleted by another": [401, (who) => sendTo(port, "DELETE", `/v1/accounts/${who.user}`, cookieOf(admin))],
-  "signed out": [401, async (who) => store.accounts.setPassword(asUser(who.user), { password: "x" }, clock.now)],
+  "signed out": [401, async (who) => store.accounts.setPassword(asUser(who.user), { passwordHash: "x" }, clock.now)],
 };
 
 async function change({ user }: Person, body: string): Promise<void> {

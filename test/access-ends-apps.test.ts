@@ -43,7 +43,7 @@ describe("access of apps that ends", async () => {
   const newPerson = async () => {
     people += 1;
     const name = `person-${people}`;
-    const wanted = { name, issuer: "", password: hash, isOwner: false, invitation: undefined };
+    const wanted = { name, issuer: "", passwordHash: hash, isCreatedByOperator: false, invitationHash: undefined };
     await server.store.accounts.create(1_000 + people, wanted, server.now());
     const account = (await server.accounts.findByName(name)) ?? assert.fail();
     const token = { label: "x", scope: "write", expiresAt: undefined } as const;

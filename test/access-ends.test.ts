@@ -55,7 +55,7 @@ let people = 0;
 async function newPerson(): Promise<Person> {
   people += 1;
   const name = `person-${people}`;
-  const account = { name, issuer: "", password: HASH, isOwner: false, invitation: undefined };
+  const account = { name, issuer: "", passwordHash: HASH, isCreatedByOperator: false, invitationHash: undefined };
   const user = await store.accounts.create(1_000 + people, account, clock.now);
   assert.ok(typeof user === "number");
   const open = async (kind: Credential["kind"]) => {

@@ -15,7 +15,7 @@ import { Request } from "../src/http/exchange.ts";
 import { createGuard } from "../src/http/guard.ts";
 import { createJwtVerifier } from "../src/http/oidc.ts";
 import { idOf, pathOf, Router, route, routeOf, toOriginForm } from "../src/http/router.ts";
-import { faultOfLabel, readNewPassword, readNewToken, readSignIn, readSignUp } from "../src/jsonapi/accounts.ts";
+import { readNewPassword, readNewToken, readSignIn, readSignUp, validateLabel } from "../src/jsonapi/accounts.ts";
 import { readFeedSearch } from "../src/jsonapi/feed-searches.ts";
 import { parseJson } from "../src/jsonapi/json.ts";
 import { ATOMIC, JSON_API } from "../src/jsonapi/media-type.ts";
@@ -34,7 +34,7 @@ import {
 import { readSubscription } from "../src/jsonapi/subscriptions.ts";
 import { readOpml } from "../src/opml/read.ts";
 import { readFeedFile } from "../src/opml/read-file.ts";
-import { faultOfPassword } from "../src/passwords.ts";
+import { validatePassword } from "../src/passwords.ts";
 import { People } from "../src/people.ts";
 import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "../src/podcasts/feed-text.ts";
 import { readMaxAge, readRetryAfter } from "../src/podcasts/freshness.ts";
@@ -265,8 +265,8 @@ const READERS: readonly Reader[] = [
     ["eyJhbGciOiJFUzI1NiJ9.", ".a"],
   ]),
   plain("readName", HEADERS, readName),
-  plain("faultOfPassword", 512, (text) => faultOfPassword(text, "name")),
-  plain("faultOfLabel", HEADERS, faultOfLabel),
+  plain("validatePassword", 512, (text) => validatePassword(text, "name")),
+  plain("validateLabel", HEADERS, validateLabel),
   plain("readSignIn", HEADERS, (text) => readSignIn(document("session", { name: text, password: text }))),
   plain("readSignUp", HEADERS, (text) =>
     readSignUp(document("account", { name: "a", password: "b", invitation: text })),

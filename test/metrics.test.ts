@@ -47,7 +47,7 @@ for (const [engine, create] of Object.entries(DATABASES)) {
     const none = { count: 0, lastUser: 0 };
     assert.deepEqual(await store.sample(2), { accounts: none, lists: { ...none, subscriptions: 0 } });
     const at = new Date();
-    const account = { issuer: "", password: "", isOwner: false, invitation: undefined };
+    const account = { issuer: "", passwordHash: "", isCreatedByOperator: false, invitationHash: undefined };
     for (const user of [50, 2 ** 48 - 2, 10])
       await store.accounts.create(user, { ...account, name: `user-${user}` }, at);
     const first = await store.sample(2);

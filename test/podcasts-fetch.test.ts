@@ -278,7 +278,7 @@ test("inactive: no subscriber seen for 90 days → no request until one returns"
   const publisher = await startFeeds();
   const fetching = startFetching(store);
   const start = fetching.clock.now.getTime();
-  const account = { name: "ann", issuer: "", password: "p", isOwner: false, invitation: undefined };
+  const account = { name: "ann", issuer: "", passwordHash: "p", isCreatedByOperator: false, invitationHash: undefined };
   const user = await store.accounts.create(77, account, new Date(start));
   assert.equal(user, 77);
   const url = publisher.feed("/feed", { title: "T" });

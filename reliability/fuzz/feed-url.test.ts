@@ -94,14 +94,14 @@ const CORPUS: Corpus = {
 test("fuzz: any feed URL → accepted and normalized as docs/api.md says", () => fuzz(CORPUS, inputs(CORPUS), check));
 
 function check(input: string): void {
-  const reading = readFeedUrl(input);
+  const parsed = readFeedUrl(input);
   const reason = findReason(input);
-  if ("fault" in reading) {
-    assert.ok(reason !== undefined, `rejected (${reading.fault}) without a reason`);
+  if ("errorCode" in parsed) {
+    assert.ok(reason !== undefined, `rejected (${parsed.errorCode}) without a reason`);
     return;
   }
   assert.equal(reason, undefined, `accepted despite: ${reason}`);
-  checkNormalForm(input, reading.feed);
+  checkNormalForm(input, parsed.feed);
   assert.match(guidOf(input), /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
 }
 
@@ -149,7 +149,7 @@ function checkNormalForm(text: string, feed: string): void {
   if (!/[?#]/.test(text)) variants.push(`${text}/`);
   for (const variant of variants) {
     const again = readFeedUrl(variant);
-    if ("fault" in again) assert.ok(Array.from(variant).length > MAX_FEED_URL, `${variant}: ${again.fault}`);
+    if ("errorCode" in again) assert.ok(Array.from(variant).length > MAX_FEED_URL, `${variant}: ${again.errorCode}`);
     else assert.equal(again.feed, feed, `${variant} is another feed`);
   }
 }

@@ -150,8 +150,8 @@ function faultOfAttributes(resource: Readonly<Record<string, unknown>>, op: stri
   if (op === "update" && Object.hasOwn(resource, "attributes") && !isObject(attributes)) return "invalid-attribute";
   const [feedUrl, title, folders] = ["feed_url", "title", "folders"].map((name) => own(attributes, name));
   if (hasUrl && typeof feedUrl !== "string") return "feed-url-missing";
-  const reading = hasUrl ? readFeedUrl(String(feedUrl)) : undefined;
-  if (reading !== undefined && "fault" in reading) return reading.fault;
+  const parsed = hasUrl ? readFeedUrl(String(feedUrl)) : undefined;
+  if (parsed !== undefined && "errorCode" in parsed) return parsed.errorCode;
   if (title !== undefined && title !== null && !isText(title)) return "invalid-title";
   if (folders === undefined || folders === null) return undefined;
   return Array.isArray(folders) && folders.length <= 20 && folders.every(isFolder) ? undefined : "invalid-folders";

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { cleanFolder, cleanTitle, readFolders, readTitle } from "../../src/details.ts";
 import { MAX_FEED_URL, readFeedUrl } from "../../src/feed-url.ts";
 import { Parser } from "../../src/http/parser.ts";
-import { type Entry, NotOpml } from "../../src/opml/entry.ts";
+import { type Entry, InvalidOpml } from "../../src/opml/entry.ts";
 import { readOpml } from "../../src/opml/read.ts";
 import { writeFile } from "../../test/support/opml.ts";
 import { OPML_FILES } from "./corpora.ts";
@@ -31,8 +31,8 @@ async function check(input: string): Promise<void> {
   try {
     entries = readOpml(bytes);
   } catch (error) {
-    if (!(error instanceof NotOpml)) throw error;
-    if (files % 500 === 0) await assert.rejects(parseInThread(bytes), NotOpml);
+    if (!(error instanceof InvalidOpml)) throw error;
+    if (files % 500 === 0) await assert.rejects(parseInThread(bytes), InvalidOpml);
     return;
   }
   checkEntries(entries, input);
@@ -69,8 +69,8 @@ async function checkRoundTrip(entries: readonly Entry[]): Promise<void> {
 function firstOfEach(entries: readonly Entry[]): Entry[] {
   const feeds = new Map<string, Entry>();
   for (const entry of entries) {
-    const reading = readFeedUrl(entry.feedUrl);
-    if ("feed" in reading && !feeds.has(reading.feed)) feeds.set(reading.feed, entry);
+    const parsed = readFeedUrl(entry.feedUrl);
+    if ("feed" in parsed && !feeds.has(parsed.feed)) feeds.set(parsed.feed, entry);
   }
   return [...feeds.values()];
 }
@@ -120,8 +120,8 @@ function withFolders(entries: readonly (Entry & { readonly names: readonly strin
     return { ...entry, ...(folder === undefined ? {} : { folders: [folder] }) };
   });
   const feedOf = ({ feedUrl }: Entry) => {
-    const reading = readFeedUrl(feedUrl);
-    return "feed" in reading ? reading.feed : undefined;
+    const parsed = readFeedUrl(feedUrl);
+    return "feed" in parsed ? parsed.feed : undefined;
   };
   return own.map((entry, index) => {
     const feed = feedOf(entry);

@@ -72,9 +72,9 @@ function readByTheBook(query: string): ListQuery | string {
   const fields = chosen === undefined ? undefined : chosen === "" ? [] : [...new Set(chosen.split(","))];
   if (fields?.some((field) => !KNOWN_FIELDS.includes(field))) return "field";
   const feedUrl = found.get(FILTER);
-  const reading = feedUrl === undefined ? undefined : readFeedUrl(feedUrl);
-  if (reading !== undefined && "fault" in reading) return "filter";
-  const filter = feedUrl === undefined || reading === undefined ? undefined : { feedUrl, feed: reading.feed };
+  const parsed = feedUrl === undefined ? undefined : readFeedUrl(feedUrl);
+  if (parsed !== undefined && "errorCode" in parsed) return "filter";
+  const filter = feedUrl === undefined || parsed === undefined ? undefined : { feedUrl, feed: parsed.feed };
   const include = found.get(INCLUDE) ?? "";
   if (include !== "" && include !== "podcast") return "include";
   const podcast = found.get(PODCAST_FIELDS);

@@ -3,7 +3,7 @@ import { type AccountRefusal, isRefused } from "../account-refusals.ts";
 import { type Account, isValidAt, type Store } from "../account-store.ts";
 import { Accounts } from "../accounts.ts";
 import { AppSync } from "../app-sync.ts";
-import { faultOfLabel } from "../jsonapi/accounts.ts";
+import { validateLabel } from "../jsonapi/accounts.ts";
 import { writeAccountExport } from "../jsonapi/export.ts";
 import { displayNameOf } from "../store/store-options.ts";
 import { asUser, everySubscription } from "../subscriptions.ts";
@@ -92,9 +92,9 @@ export async function createToken(
   name: string,
   { label, readOnly, days }: { label: string | undefined; readOnly: boolean; days: string | undefined },
 ): Promise<void> {
-  const fault = faultOfLabel(label ?? "");
-  if (label === undefined || fault !== undefined)
-    throw new UserError(`--label ${label === undefined ? "is required; use the name of the app" : fault}.`);
+  const problem = validateLabel(label ?? "");
+  if (label === undefined || problem !== undefined)
+    throw new UserError(`--label ${label === undefined ? "is required; use the name of the app" : problem}.`);
   const lifetimeDays = readDays(days);
   const expiresAt =
     lifetimeDays === undefined ? undefined : new Date(terminal.context.now().getTime() + lifetimeDays * DAY_MS);

@@ -3,7 +3,7 @@ import { resolve as resolvePath } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs, parseEnv } from "node:util";
 import { type Config, ConfigError, readConfig } from "../config.ts";
-import { stripControlCharacters, stripFromLines } from "../control-characters.ts";
+import { replaceControlCharacters, replaceControlCharactersInLines } from "../control-characters.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { suggest } from "../suggest.ts";
 import { UserError } from "../user-error.ts";
@@ -32,7 +32,7 @@ export async function runCommandLine(args: readonly string[], host: HostProcess)
     return await dispatch(args, host);
   } catch (error) {
     const { code, message } = describeError(error);
-    host.stderr.write(`${stripFromLines(message)}\n`);
+    host.stderr.write(`${replaceControlCharactersInLines(message)}\n`);
     return code;
   }
 }
@@ -111,7 +111,7 @@ function createContext(host: HostProcess, envFile: string | boolean | undefined)
     config() {
       if (config === undefined) {
         config = readConfig(environment, folder, files);
-        for (const warning of config.warnings) stderr.write(`Warning: ${stripFromLines(warning)}\n`);
+        for (const warning of config.warnings) stderr.write(`Warning: ${replaceControlCharactersInLines(warning)}\n`);
       }
       return config;
     },
@@ -133,9 +133,10 @@ function describeError(error: unknown): { code: number; message: string } {
     const message = `earmark: invalid settings:\n${error.message}\nSee: bin/earmark --help`;
     return { code: INVALID_SETTINGS, message };
   }
-  if (error instanceof UserError) return { code: FAILED, message: `earmark: ${stripControlCharacters(error.message)}` };
+  if (error instanceof UserError)
+    return { code: FAILED, message: `earmark: ${replaceControlCharacters(error.message)}` };
   if (error instanceof StoreUnavailable) {
-    const cause = error.cause instanceof Error ? `: ${stripControlCharacters(error.cause.message)}` : "";
+    const cause = error.cause instanceof Error ? `: ${replaceControlCharacters(error.cause.message)}` : "";
     return { code: FAILED, message: `earmark: The database is unavailable${cause}. Try again.` };
   }
   const { code, message: text } = error as NodeJS.ErrnoException;

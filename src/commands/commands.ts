@@ -1,5 +1,5 @@
-import { DATABASE_URLS, readDatabaseUrl } from "../config.ts";
-import { stripFromLines } from "../control-characters.ts";
+import { DATABASE_URL_FORMS, readDatabaseUrl } from "../config.ts";
+import { replaceControlCharactersInLines } from "../control-characters.ts";
 import { COMMON_OPTIONS, type Command, type Options, stringOption } from "./command.ts";
 import { UsageError } from "./terminal.ts";
 import { USER_COMMANDS } from "./user-commands.ts";
@@ -20,7 +20,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     ],
     async run({ context }) {
       const { serve } = await import("./serve.ts");
-      const say = (message: string) => context.stderr.write(`${stripFromLines(message)}\n`);
+      const say = (message: string) => context.stderr.write(`${replaceControlCharactersInLines(message)}\n`);
       await serve({
         config: context.config(),
         version: context.version,
@@ -174,7 +174,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       const url = (name: "from" | "to") => {
         const given = stringOption(options[name]);
         const read = given === undefined ? undefined : readDatabaseUrl(given, terminal.context.folder);
-        if (read === undefined) throw new UsageError(`--${name} must be ${DATABASE_URLS}`);
+        if (read === undefined) throw new UsageError(`--${name} must be ${DATABASE_URL_FORMS}`);
         return read;
       };
       terminal.say(await copy(url("from"), url("to"), terminal.progress()));

@@ -1,5 +1,5 @@
 import { Writable } from "node:stream";
-import { stripControlCharacters } from "../control-characters.ts";
+import { replaceControlCharacters } from "../control-characters.ts";
 
 const LEVELS: Readonly<Record<number, string>> = { 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL" };
 
@@ -23,5 +23,5 @@ export function formatLine(json: string): string {
   );
   const line = `${clock} ${(LEVELS[level] ?? String(level)).padEnd(5)} ${msg ?? ""}${fields.join("")}`;
   const stack = String(err?.stack ?? err?.message ?? "").split("\n");
-  return [line, ...(err === undefined ? [] : stack)].map((text) => `${stripControlCharacters(text)}\n`).join("");
+  return [line, ...(err === undefined ? [] : stack)].map((text) => `${replaceControlCharacters(text)}\n`).join("");
 }

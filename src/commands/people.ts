@@ -2,7 +2,7 @@ import { referenceOf } from "../account-names.ts";
 import { isRefused } from "../account-refusals.ts";
 import { isValidAt, NOBODY } from "../account-store.ts";
 import type { Accounts } from "../accounts.ts";
-import { faultOfLabel, roleOf } from "../jsonapi/accounts.ts";
+import { roleOf, validateLabel } from "../jsonapi/accounts.ts";
 import { INVITATION_DAYS, People } from "../people.ts";
 import type { AccountChangeKind } from "../people-store.ts";
 import { asUser } from "../subscriptions.ts";
@@ -61,8 +61,8 @@ export async function createResetLink(terminal: Terminal, name: string): Promise
 
 export async function invite(terminal: Terminal, days: string | undefined, note = ""): Promise<void> {
   const lifetimeDays = readDays(days) ?? INVITATION_DAYS;
-  const fault = note === "" ? undefined : faultOfLabel(note);
-  if (fault !== undefined) throw new UserError(`--note ${fault}.`);
+  const problem = note === "" ? undefined : validateLabel(note);
+  if (problem !== undefined) throw new UserError(`--note ${problem}.`);
   await withPeople(terminal, async (people) => {
     const now = terminal.context.now();
     const issued = await people.invite(OPERATOR, now, {

@@ -109,7 +109,7 @@ async function prepareAccounts(
   config: AccountsConfig,
 ): Promise<string | undefined> {
   const now = new Date();
-  if (config.admin === undefined) return (await people.setUp(now))?.secret;
+  if (config.admin === undefined) return (await people.createSetupLink(now))?.secret;
   if (!(await accounts.isEmpty())) return undefined;
   const created = await accounts.create(config.admin.name, config.admin.password, now);
   if (isRefused(created) && created.refused === "invalid")

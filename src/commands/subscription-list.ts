@@ -16,7 +16,7 @@ import { readFeedUrl } from "../feed-url.ts";
 import { countResults, type FeedToImport, importFeeds } from "../imports.ts";
 import { isUuidLike } from "../jsonapi/resource.ts";
 import { readFeedFile } from "../opml/read-file.ts";
-import { listOf, writeOpml } from "../opml/write.ts";
+import { opmlSourceOf, writeOpml } from "../opml/write.ts";
 import type { Podcast } from "../podcast-store.ts";
 import { listRemovals } from "../removals.ts";
 import {
@@ -216,7 +216,7 @@ async function openLocalList(
     },
     async exportOpml() {
       let text = "";
-      for await (const piece of writeOpml(listOf(store, user), now())) text += piece;
+      for await (const piece of writeOpml(opmlSourceOf(store, user), now())) text += piece;
       return text;
     },
     close: () => store.close(),

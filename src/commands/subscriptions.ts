@@ -9,7 +9,7 @@ import {
 } from "../../client/src/index.ts";
 import { readFolder, readTitle } from "../details.ts";
 import { ERRORS } from "../errors.ts";
-import { NotOpml } from "../opml/entry.ts";
+import { InvalidOpml } from "../opml/entry.ts";
 import { readFeedFile } from "../opml/read-file.ts";
 import { UserError } from "../user-error.ts";
 import { type ListLocation, openSubscriptionList, type SubscriptionList, shorten } from "./subscription-list.ts";
@@ -330,7 +330,7 @@ export async function importFile(
       return report(terminal, outcomes.map(withLine), asJson);
     });
   } catch (error) {
-    if (error instanceof NotOpml) throw new UserError(`${path}: ${error.message}. Nothing was imported.`);
+    if (error instanceof InvalidOpml) throw new UserError(`${path}: ${error.message}. Nothing was imported.`);
     throw error;
   }
 }

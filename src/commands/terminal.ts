@@ -1,6 +1,10 @@
 import type { Readable, Writable } from "node:stream";
 import type { Config } from "../config.ts";
-import { escapeControlCharacters, stripControlCharacters, stripFromLines } from "../control-characters.ts";
+import {
+  escapeControlCharacters,
+  replaceControlCharacters,
+  replaceControlCharactersInLines,
+} from "../control-characters.ts";
 import { drained } from "../http/respond.ts";
 import { UserError } from "../user-error.ts";
 import { askPassword, askYesOrNo, readPassword } from "./ask.ts";
@@ -52,12 +56,12 @@ export class Terminal {
 
   /** Writes lines to standard output. */
   async write(text: string): Promise<void> {
-    await this.#write(stripFromLines(text));
+    await this.#write(replaceControlCharactersInLines(text));
   }
 
   /** Writes a file to standard output; unchanged unless that is a terminal. */
   async writeFile(content: string): Promise<void> {
-    await this.#write(this.context.stdout.isTTY === true ? stripFromLines(content) : content);
+    await this.#write(this.context.stdout.isTTY === true ? replaceControlCharactersInLines(content) : content);
   }
 
   /** Writes JSON to standard output. Control characters are escaped, which keeps the value. */
@@ -77,12 +81,12 @@ export class Terminal {
     asJson: boolean,
   ): Promise<void> {
     if (asJson) return this.writeJson(`${JSON.stringify(value)}\n`);
-    const columns = Object.values(value).map((cell) => stripControlCharacters(String(cell ?? "")));
+    const columns = Object.values(value).map((cell) => replaceControlCharacters(String(cell ?? "")));
     await this.write(`${columns.join("\t").trimEnd()}\n`);
   }
 
   say(message: string): void {
-    if (!this.#isQuiet) this.context.stderr.write(`${stripControlCharacters(message)}\n`);
+    if (!this.#isQuiet) this.context.stderr.write(`${replaceControlCharacters(message)}\n`);
   }
 
   sayOnce(message: string): void {
@@ -109,7 +113,7 @@ export class Terminal {
   async confirm(question: string, isConfirmed: boolean): Promise<void> {
     const { stdin, stderr } = this.context;
     if (isConfirmed) return;
-    const shown = stripControlCharacters(question);
+    const shown = replaceControlCharacters(question);
     if (stdin.isTTY !== true) throw new UsageError(`${shown} Confirm with --yes`);
     if (!(await askYesOrNo(shown, stdin, stderr))) throw new UserError("Cancelled. Nothing was changed.");
   }

@@ -29,7 +29,7 @@ test("actions: every spelling of a kind → lower case", () => {
       assert.equal(readOne({ action })?.kind, kind);
 });
 
-test("actions: items that cannot be read → left out, the others stay", () => {
+test("actions: invalid items → ignored, the others stay", () => {
   const bad = [
     null,
     7,
@@ -78,7 +78,7 @@ test("actions: extra members, null guid, invalid device → ignored", () => {
   assert.equal(readOne({ device: "my-phone.2" })?.device, "my-phone.2");
 });
 
-test("actions: no timestamp → left to the server's clock", () => {
+test("actions: no timestamp → undefined, so that the server's clock is used", () => {
   for (const timestamp of [undefined, null, ""]) assert.equal(readOne({ timestamp })?.actedAt, undefined);
 });
 
@@ -92,7 +92,7 @@ test("actions: a body that is not an array, or too long → refused", () => {
   assert.deepEqual(readActions(new Array(MAX_UPLOADED_ACTIONS).fill(one)), []);
 });
 
-test("actions: a play → lower case, bare UTC time, all three numbers", async () => {
+test("actions: a play, written → lower-case action, UTC time without a zone, all three numbers", async () => {
   assert.deepEqual(await write(STORED), {
     actions: [
       {
@@ -111,7 +111,7 @@ test("actions: a play → lower case, bare UTC time, all three numbers", async (
   });
 });
 
-test("actions: no guid, device or numbers → no such members", async () => {
+test("actions: no guid, device or numbers, written → no such members", async () => {
   const { actions } = await write({
     ...STORED,
     guid: undefined,
@@ -126,13 +126,13 @@ test("actions: no guid, device or numbers → no such members", async () => {
   }
 });
 
-test("actions: none or several pages → one array", async () => {
+test("actions: none or several pages, written → one array", async () => {
   assert.equal(await writeAll(), '{"actions":[],"timestamp":1800000000}');
   const { actions } = JSON.parse(await writeAll([], [STORED, STORED], [], [STORED]));
   assert.equal(actions.length, 3);
 });
 
-test("actions: query with a device or aggregated → ignored", () => {
+test("actions: `device` and `aggregated` in a query → ignored", () => {
   assert.deepEqual(readActionsQuery("since=5&device=x&aggregated=true"), { since: 5, podcast: undefined });
   assert.deepEqual(readActionsQuery("podcast=https%3A%2F%2Fa.example%2F"), { since: 0, podcast: "https://a.example/" });
 });

@@ -57,7 +57,7 @@ export function readActionsQuery(query: string): { readonly since: number; reado
 
 export type ActionPages = AsyncIterable<readonly EpisodeAction[]> | Iterable<readonly EpisodeAction[]>;
 
-/** The pieces of a response with actions. */
+/** The chunks of a response with actions. */
 export async function* writeActions(
   pages: ActionPages,
   timestamp: number,

@@ -15,7 +15,7 @@ test("devices: a type that gPodder does not know → other", () => {
   for (const type of ["tablet", "", "watch"]) assert.deepEqual(readDevice({ type }), { type: "other" });
 });
 
-test("devices: a long caption → cut at 100 characters", () => {
+test("devices: a long caption → truncated to 100 characters", () => {
   assert.equal(Array.from(readDevice({ caption: "😀".repeat(200) }).caption ?? "").length, 100);
 });
 

@@ -7,7 +7,7 @@ export function readDevice(document: unknown): DeviceChanges {
   if (!isObject(document))
     throw failure("malformed-document", { reason: "The body must be a JSON object with `caption` and `type`" });
   const { caption, type } = document;
-  const text = typeof caption === "string" ? cut(caption.trim()) : "";
+  const text = typeof caption === "string" ? truncate(caption.trim()) : "";
   return { ...(text === "" ? {} : { caption: text }), ...(typeof type === "string" ? { type: readType(type) } : {}) };
 }
 
@@ -19,7 +19,7 @@ function readType(type: string): DeviceType {
   return TYPES.has(lower) ? (lower as DeviceType) : "other";
 }
 
-function cut(text: string): string {
+function truncate(text: string): string {
   const characters = Array.from(
     text
       .slice(0, 2 * MAX_CAPTION)

@@ -17,18 +17,18 @@ const hasStatus = (status: number) => (error: RequestFailure) => error.error.sta
 const A = "https://a.example/feed";
 const B = "https://b.example/feed";
 
-async function* lists() {
+async function* batches() {
   yield [A].map((feedUrl) => ({ id: "1", feedUrl, subscribedAt: new Date(0) }));
   yield [B].map((feedUrl) => ({ id: "2", feedUrl, subscribedAt: new Date(0) }));
 }
 
-async function textOf(pieces: AsyncIterable<string>): Promise<string> {
+async function textOf(chunks: AsyncIterable<string>): Promise<string> {
   let text = "";
-  for await (const piece of pieces) text += piece;
+  for await (const chunk of chunks) text += chunk;
   return text;
 }
 
-test("feeds: members missing, null, or with other things in them → what can be read", () => {
+test("feeds: missing or null members, items that are not strings → ignored", () => {
   assert.deepEqual(readFeedChanges({}), { add: [], remove: [] });
   assert.deepEqual(readFeedChanges({ add: null, remove: [A], timestamp: 5 }), { add: [], remove: [A] });
   assert.deepEqual(readFeedChanges({ add: [A, "", null, 5, "antennapod_local:x"] }), {
@@ -48,7 +48,7 @@ test("feeds: the same URL added and removed → refused", () => {
   requireNoContradiction({ add: [A], remove: [B, `${A}/`] });
 });
 
-test("feeds: responses → every member is there", async () => {
+test("feeds: responses → all members are present", async () => {
   const write = (...pages: string[][]) => textOf(writeFeedChanges(pages, [B], 5));
   assert.equal(await write([]), `{"add":[],"remove":["${B}"],"timestamp":5}`);
   assert.equal(await write([], [A, B], [], [A]), `{"add":["${A}","${B}","${A}"],"remove":["${B}"],"timestamp":5}`);
@@ -59,6 +59,6 @@ test("feeds: whole lists in every format → read and written", async () => {
   assert.deepEqual(readFeedList([A, { url: B }, { feed: B }, 5, ""]), [A, B]);
   assert.throws(() => readFeedList({}), hasStatus(400));
   assert.deepEqual(readFeedLines(`${A}\r\n\n  ${B}  \n`), [A, B]);
-  assert.deepEqual(JSON.parse(await textOf(writeFeedList(lists(), ({ feedUrl }) => feedUrl))), [A, B]);
-  assert.equal(await textOf(writeFeedLines(lists())), `${A}\n${B}\n`);
+  assert.deepEqual(JSON.parse(await textOf(writeFeedList(batches(), ({ feedUrl }) => feedUrl))), [A, B]);
+  assert.equal(await textOf(writeFeedLines(batches())), `${A}\n${B}\n`);
 });

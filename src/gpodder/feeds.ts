@@ -35,7 +35,7 @@ export function requireNoContradiction({ add, remove }: ChangedFeeds): void {
     throw failure("malformed-document", { reason: "The same feed URL is in both `add` and `remove`" });
 }
 
-/** The pieces of a response with changes; `pages` are the feeds that were added. */
+/** The chunks of a response with changes; `pages` are the feeds that were added. */
 export async function* writeFeedChanges(
   pages: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
   remove: readonly string[],
@@ -51,7 +51,7 @@ export async function* writeFeedChanges(
   yield `],"remove":${JSON.stringify(remove)},"timestamp":${timestamp}}`;
 }
 
-/** The pieces of a response to an upload. `rewritten` has pairs of a URL as sent and as stored; the latter is empty if it was rejected. */
+/** The chunks of a response to an upload. `rewritten` has pairs: the URL as sent, and as stored or "" if it was rejected. */
 export function* writeUploadResult(
   timestamp: number,
   rewritten: readonly (readonly [string, string])[],
@@ -86,7 +86,7 @@ function tooManyFeeds(count: number) {
   return failure("too-many-operations", { count, max: MAX_FEEDS, meta: { max: MAX_FEEDS } });
 }
 
-/** A podcast as the gPodder API describes it, with only what the user gave. */
+/** A podcast as the gPodder API describes it, with only what the user has set. */
 export function toPodcast({ feedUrl: url, title = url }: Subscription): object {
   return {
     url,
@@ -101,16 +101,17 @@ export function toPodcast({ feedUrl: url, title = url }: Subscription): object {
   };
 }
 
-type Lists = AsyncIterable<readonly Subscription[]>;
+/** A list of subscriptions, batch by batch. */
+type Batches = AsyncIterable<readonly Subscription[]>;
 
-/** The pieces of a JSON array with every feed. */
+/** The chunks of a JSON array with every feed. */
 export async function* writeFeedList(
-  lists: Lists,
+  batches: Batches,
   write: (subscription: Subscription) => unknown,
 ): AsyncGenerator<string> {
   let separator = "[";
-  for await (const list of lists) {
-    for (const subscription of list) {
+  for await (const batch of batches) {
+    for (const subscription of batch) {
       yield separator + JSON.stringify(write(subscription));
       separator = ",\n";
     }
@@ -119,6 +120,6 @@ export async function* writeFeedList(
 }
 
 /** One feed URL per line. */
-export async function* writeFeedLines(lists: Lists): AsyncGenerator<string> {
-  for await (const list of lists) for (const { feedUrl } of list) yield `${feedUrl}\n`;
+export async function* writeFeedLines(batches: Batches): AsyncGenerator<string> {
+  for await (const batch of batches) for (const { feedUrl } of batch) yield `${feedUrl}\n`;
 }

@@ -1,14 +1,14 @@
 import { referenceOf } from "../account-names.ts";
 import { type AccountRefusal, isRefused } from "../account-refusals.ts";
 import { type Credential, type IssuedCredential, isValidAt } from "../account-store.ts";
-import { type Accounts, MAX_TOKENS, type OwnKind, SESSION_MS } from "../accounts.ts";
+import { type Accounts, MAX_TOKENS, SESSION_MS, type UserManagedKind } from "../accounts.ts";
 import { failure, type RequestFailure } from "../errors.ts";
 import { MAX_IDENTITIES } from "../identities.ts";
 import {
+  CREDENTIAL_PATHS,
   credentialResource,
   invalidAttribute,
   ownAccountResource,
-  PATHS,
   readNewPassword,
   readNewToken,
   readSignIn,
@@ -36,7 +36,7 @@ import type { Services } from "./services.ts";
 const RECENT_SIGN_IN_MS = 10 * 60 * 1_000;
 const MAX_USER_AGENT = 200;
 
-const KINDS = ["token", "session", "passkey", "identity"] as const satisfies readonly OwnKind[];
+const KINDS = ["token", "session", "passkey", "identity"] as const satisfies readonly UserManagedKind[];
 
 /** Handlers of `/v1/me`, which exists without accounts too. */
 export function createMeHandlers({ config, store, apps, accounts, clock }: Services) {
@@ -175,14 +175,14 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },
 
-    listCredentials: (kind: OwnKind) => async (call: Call<PageQuery>) => {
+    listCredentials: (kind: UserManagedKind) => async (call: Call<PageQuery>) => {
       const { response, caller, query } = call;
       const all = await validCredentials(accounts, caller.user, kind, clock());
       const resources = all.map((credential) => toResource(credential, caller, basePath));
-      respond(response, 200, JSON_API, writeMany(resources, `${basePath}/v1/${PATHS[kind]}`, query));
+      respond(response, 200, JSON_API, writeMany(resources, `${basePath}/v1/${CREDENTIAL_PATHS[kind]}`, query));
     },
 
-    getCredential: (kind: OwnKind) => async (call: Call) => {
+    getCredential: (kind: UserManagedKind) => async (call: Call) => {
       const { response, caller, params } = call;
       const id = idOf(params);
       const all = await validCredentials(accounts, caller.user, kind, clock());
@@ -191,7 +191,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
       respond(response, 200, JSON_API, writeOne(toResource(found, caller, basePath)));
     },
 
-    revokeCredential: (kind: OwnKind) => async (call: Call) => {
+    revokeCredential: (kind: UserManagedKind) => async (call: Call) => {
       const { request, response, caller, params } = call;
       const id = idOf(params);
       if (!(await accounts.removeCredential(caller, kind, id, clock(), caller.credential?.id))) throw notFound(kind);
@@ -201,7 +201,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
   };
 }
 
-async function validCredentials(accounts: Accounts | undefined, user: UserId, kind: OwnKind, now: Date) {
+async function validCredentials(accounts: Accounts | undefined, user: UserId, kind: UserManagedKind, now: Date) {
   const all = (await accounts?.listCredentials(user, kind)) ?? [];
   const valid = all.filter((credential) => isValidAt(credential, now));
   return kind === "passkey" ? valid.map((passkey) => ({ ...passkey, label: toPasskey(passkey).name })) : valid;
@@ -286,6 +286,6 @@ export function toFailure(
 
 const NAMES = { token: "Token", session: "Session", passkey: "Passkey", identity: "Identity" } as const;
 
-function notFound(kind: OwnKind): RequestFailure {
+function notFound(kind: UserManagedKind): RequestFailure {
   return failure("not-found", { resource: NAMES[kind] });
 }

@@ -83,14 +83,14 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
       const session = await readSession(signIn, raw, at);
       const user = await readUser(signIn, request, readClient, dialect.app?.acceptsBearer === true, at);
       const isOwn = user === undefined || session?.user.account.user === user.account.user;
-      found = user === undefined ? session : { user, device: isOwn ? session?.device : undefined, isStale: true };
+      found = user === undefined ? session : { user, device: isOwn ? session?.device : undefined, isRenewalDue: true };
       return found && toVerified(found.user);
     });
     if (found === undefined) throw failure("invalid-credentials");
-    const { user, isStale } = found;
+    const { user, isRenewalDue } = found;
     if (userName !== undefined && !isSameName(userName, user.account)) throw wrongUser(raw);
     const device = requestedDevice ?? found.device;
-    if (isStale || device !== found.device)
+    if (isRenewalDue || device !== found.device)
       setCookie(request, response, await signIn.writeSession(user, device, clock()));
     return { ...principal, app: clientOf(raw, user, device, dialect) };
   };
@@ -106,8 +106,8 @@ function badRequest(reason: string): RequestFailure {
   return failure("malformed-document", { reason });
 }
 
-function toVerified({ account: { user, createdAt }, token, key }: AppUser): VerifiedUser {
-  return token ?? { kind: "password", user, createdAt, passwordHash: key };
+function toVerified({ account: { user, createdAt }, token, credentialVersion }: AppUser): VerifiedUser {
+  return token ?? { kind: "password", user, createdAt, passwordHash: credentialVersion };
 }
 
 /** Undefined if the request has only a session. Throws if it has neither, or its credentials are invalid. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { referenceOf } from "../account-names.ts";
 import { NOBODY, type StoredAccount } from "../account-store.ts";
-import { type Accounts, hashSecret, TOKEN_PREFIX, type Verified } from "../accounts.ts";
+import { type Accounts, hashSecret, TOKEN_PREFIX, type VerifiedCredential } from "../accounts.ts";
 import type { Client as AppClient } from "../app-store.ts";
 import type { AccountsConfig } from "../config.ts";
 import { failure } from "../errors.ts";
@@ -29,7 +29,7 @@ export type Access = "open" | "read" | "write" | "account" | "admin" | "metrics"
 /** The user of a request. Handlers pass it to every write of the store. */
 export interface Principal extends Caller {
   /** Undefined for the local user, and for users authenticated by a JWT or by a proxy. */
-  readonly credential: Verified | undefined;
+  readonly credential: VerifiedCredential | undefined;
   /** Time of the sign-in, or the issue time of the JWT; now for a user that a proxy has authenticated. */
   readonly authenticatedAt: Date;
   /** Counts operations towards the rate limit; throws 429 beyond it. */
@@ -97,7 +97,7 @@ export interface AuthenticationOptions {
 const MAX_SESSION_COOKIES = 4;
 
 /** Verified by a credential, by a JWT from the identity provider, by a proxy, or by the password of the account. */
-export type VerifiedUser = Verified | ({ readonly kind: "jwt" | "proxy" | "password" } & AuthenticatedUser);
+export type VerifiedUser = VerifiedCredential | ({ readonly kind: "jwt" | "proxy" | "password" } & AuthenticatedUser);
 
 /** Verified without a stored credential. Writes compare the password hash again, which also rejects disabled accounts. */
 interface AuthenticatedUser {
@@ -225,7 +225,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
 }
 
 /** Throws if the account is disabled. */
-function toAuthenticatedUser({ account, password: passwordHash }: StoredAccount, createdAt: Date): AuthenticatedUser {
+function toAuthenticatedUser({ account, passwordHash }: StoredAccount, createdAt: Date): AuthenticatedUser {
   if (account.disabledAt !== undefined) throw failure("account-disabled");
   return { user: account.user, createdAt, passwordHash };
 }

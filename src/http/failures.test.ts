@@ -75,7 +75,7 @@ test("failures: an unexpected error → 500 without details, with an id that is 
 test("failures: the database is unavailable → 503 with Retry-After, without details of the engine", async () => {
   for (const [options, code] of [
     [{ cause: new Error("secret driver text") }, "database-unavailable"],
-    [{ unknown: true, cause: new Error("secret driver text") }, "outcome-unknown"],
+    [{ isOutcomeUnknown: true, cause: new Error("secret driver text") }, "outcome-unknown"],
   ] as const) {
     const { all } = await startBroken(new StoreUnavailable("secret", options));
     for (const response of await all()) {

@@ -1,5 +1,5 @@
 import type { Client } from "../app-store.ts";
-import type { Uploaded } from "../app-sync.ts";
+import type { UploadResult } from "../app-sync.ts";
 import { readActionsQuery, writeActions } from "../gpodder/actions.ts";
 import { readDevice, writeDevices, writeSyncGroups } from "../gpodder/devices.ts";
 import {
@@ -11,7 +11,7 @@ import {
   writeUploadResult,
 } from "../gpodder/feeds.ts";
 import { readSince } from "../gpodder/values.ts";
-import { listOf, writeOpml } from "../opml/write.ts";
+import { opmlSourceOf, writeOpml } from "../opml/write.ts";
 import { everySubscription } from "../subscriptions.ts";
 import { admitTransfer } from "./admission.ts";
 import { clearAppCookie } from "./app-authentication.ts";
@@ -122,23 +122,23 @@ function emptyRoutes(): Route[] {
 
 /** Sync of feeds and episode actions, which both APIs have in common. */
 export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
-  /** The result lists every URL that the server has rewritten: thousands if an app sends its URLs with white space. */
-  const sendUploadResult = async ({ request, response }: Call, { timestamp, rewritten }: Uploaded) => {
-    const pieces = writeUploadResult(timestamp, rewritten);
-    if (rewritten.length === 0) respond(response, 200, dialect, [...pieces].join(""));
-    else await respondInPieces(request, response, pieces, JSON_TYPE);
+  /** The result lists every URL that the server has rewritten: thousands if an app sends its URLs with whitespace. */
+  const sendUploadResult = async ({ request, response }: Call, { timestamp, rewritten }: UploadResult) => {
+    const chunks = writeUploadResult(timestamp, rewritten);
+    if (rewritten.length === 0) respond(response, 200, dialect, [...chunks].join(""));
+    else await respondInPieces(request, response, chunks, JSON_TYPE);
   };
   return {
     async feeds({ request, response, caller, query: since }: Call<number>): Promise<void> {
       const { pages, isLong, remove, timestamp } = await apps.feedsSince(caller, appOf(caller), since, clock());
-      const pieces = writeFeedChanges(whileAllowed(caller, pages), remove, timestamp);
+      const chunks = writeFeedChanges(whileAllowed(caller, pages), remove, timestamp);
       if (isLong) {
         admitTransfer(request);
-        await respondInPieces(request, response, pieces, JSON_TYPE, { mayCompress: true });
+        await respondInPieces(request, response, chunks, JSON_TYPE, { mayCompress: true });
         return;
       }
       let document = "";
-      for await (const piece of pieces) document += piece;
+      for await (const chunk of chunks) document += chunk;
       await respondCompressed(request, response, dialect, document);
     },
 
@@ -233,7 +233,7 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
     sendLines: (call: Call) => send(call, writeFeedLines, TEXT),
     sendOpml: (call: Call) => {
       const { user, requireAccess } = call.caller;
-      return send(call, () => writeOpml(listOf(store, user, requireAccess), clock()), OPML);
+      return send(call, () => writeOpml(opmlSourceOf(store, user, requireAccess), clock()), OPML);
     },
     replace: (kind: "feed-list" | "feed-lines") => (call: Call) =>
       readAppDocument(call, parser, kind, (urls) => replaceWith(call, urls)),

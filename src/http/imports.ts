@@ -1,8 +1,8 @@
 import { failure, type RequestFailure } from "../errors.ts";
 import { BATCH_SIZE, importFeeds } from "../imports.ts";
 import { writeImportResult } from "../jsonapi/imports.ts";
-import { type Entry, NotOpml } from "../opml/entry.ts";
-import { listOf, writeOpml } from "../opml/write.ts";
+import { type Entry, InvalidOpml } from "../opml/entry.ts";
+import { opmlSourceOf, writeOpml } from "../opml/write.ts";
 import { type SequenceRange, StoreUnavailable } from "../subscriptions.ts";
 import { admitOperations, admitTransfer } from "./admission.ts";
 import { readBody } from "./body.ts";
@@ -31,7 +31,7 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
   return {
     async export({ request, response, caller: { user, requireAccess } }: Call): Promise<void> {
       admitTransfer(request);
-      const file = writeOpml(listOf(store, user, requireAccess), clock());
+      const file = writeOpml(opmlSourceOf(store, user, requireAccess), clock());
       await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
     },
 
@@ -74,7 +74,7 @@ export async function readEntries(call: Call<unknown>, parser: Parser, kind: "op
   return parser
     .parse(job, request.owner, caller.spend, isConnected, (entries: Entry[]) => entries)
     .catch((error) => {
-      if (!(error instanceof NotOpml)) throw error;
+      if (!(error instanceof InvalidOpml)) throw error;
       const { message: reason, line } = error;
       throw failure("invalid-opml", { reason, ...(line === undefined ? {} : { meta: { line } }) });
     });

@@ -1,5 +1,5 @@
 import { parseJson } from "../jsonapi/json.ts";
-import { type Operation, readOperations, writeResultParts, writeResults } from "../jsonapi/operations.ts";
+import { type Operation, readOperations, writeResultChunks, writeResults } from "../jsonapi/operations.ts";
 import { isMalformed, type Malformed } from "../jsonapi/resource.ts";
 import { applyAccepted, type Outcome, type SequenceRange } from "../subscriptions.ts";
 import { admitOperations, assertCapacity, estimateOperations } from "./admission.ts";
@@ -63,7 +63,7 @@ export function createOperationsHandler(
       respond(response, 200, JSON_API_ATOMIC, writeResults(operations, outcomes, basePath, meta));
     else {
       const headers = { "content-type": JSON_API_ATOMIC.contentType };
-      await respondInPieces(request, response, writeResultParts(operations, outcomes, basePath, meta), headers);
+      await respondInPieces(request, response, writeResultChunks(operations, outcomes, basePath, meta), headers);
     }
   };
 }

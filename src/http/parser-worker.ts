@@ -2,7 +2,7 @@ import { parentPort } from "node:worker_threads";
 import { type ErrorObject, RequestFailure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import { type Operation, readOperations } from "../jsonapi/operations.ts";
-import { NotOpml } from "../opml/entry.ts";
+import { InvalidOpml } from "../opml/entry.ts";
 import { readOpml } from "../opml/read.ts";
 import { readFeedFile } from "../opml/read-file.ts";
 import { APP_READERS, type AppDocument } from "./app-documents.ts";
@@ -43,7 +43,7 @@ function start(job: ParseJob): ParsedPiece {
     return nextPiece();
   } catch (error) {
     if (error instanceof RequestFailure) return { error: error.error };
-    if (error instanceof NotOpml) return { notOpml: error.message, line: error.line };
+    if (error instanceof InvalidOpml) return { notOpml: error.message, line: error.line };
     throw error;
   } finally {
     free(job.bytes);

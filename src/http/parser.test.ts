@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { mock, test } from "node:test";
 import { type ErrorCode, RequestFailure } from "../errors.ts";
 import { type Operation, readOperations } from "../jsonapi/operations.ts";
-import { type Entry, NotOpml } from "../opml/entry.ts";
+import { type Entry, InvalidOpml } from "../opml/entry.ts";
 import { Parser } from "./parser.ts";
 
 const MIB = 2 ** 20;
@@ -46,7 +46,7 @@ test("parser: OPML and JSON → all items in order", async () => {
 });
 
 test("parser: invalid body → rejected, and the next body is parsed", async () => {
-  await assert.rejects(parseOpml(Buffer.from("no")), NotOpml);
+  await assert.rejects(parseOpml(Buffer.from("no")), InvalidOpml);
   await assert.rejects(readDocument("{"), isRejected("malformed-json"));
   await assert.rejects(readDocument('{"atomic:operations":1}'), isRejected("malformed-document"));
   const document = `{"atomic:operations":[],"x":[${"[],".repeat(1_000)}[]]}`;

@@ -1,7 +1,7 @@
 import { Worker } from "node:worker_threads";
 import { failure, RequestFailure } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
-import { NotOpml } from "../opml/entry.ts";
+import { InvalidOpml } from "../opml/entry.ts";
 import { nextReply } from "../worker-reply.ts";
 import type { Owner } from "./budget.ts";
 import { unpackOperations } from "./packed-operations.ts";
@@ -134,7 +134,7 @@ class ParserThread {
       let piece = await ask(worker, job);
       for (;;) {
         if ("error" in piece) throw new RequestFailure(piece.error);
-        if ("notOpml" in piece) throw new NotOpml(piece.notOpml, piece.line);
+        if ("notOpml" in piece) throw new InvalidOpml(piece.notOpml, piece.line);
         if ("isTooComplex" in piece) throw tooComplex(job);
         for (const item of "entries" in piece ? piece.entries : unpackOperations(piece.operations)) items.push(item);
         if (piece.isLast) return items;
@@ -172,7 +172,7 @@ class ParserThread {
 }
 
 function tooComplex({ kind }: ParseJob): Error {
-  if (kind === "opml" || kind === "feed-file") return new NotOpml("Parsing the file took too long");
+  if (kind === "opml" || kind === "feed-file") return new InvalidOpml("Parsing the file took too long");
   return failure("document-too-complex", { reason: "parsing took too long. Split it into several requests" });
 }
 

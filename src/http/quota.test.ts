@@ -99,5 +99,5 @@ test("quota: an import exceeds the limit → what does not fit is refused, and t
 test("quota: a server without accounts → no quota", async () => {
   const { call } = await startServer();
   assert.equal((await call("GET", "/v1/me")).json.meta.limits.subscriptions, null);
-  await assert.rejects(startServer({ EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "3" }), /only with EARMARK_ACCOUNTS=true/);
+  await assert.rejects(startServer({ EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "3" }), /requires EARMARK_ACCOUNTS=true/);
 });

@@ -2,7 +2,7 @@ import type { Writable } from "node:stream";
 import { setImmediate as nextTurn } from "node:timers";
 import { failure, RequestFailure } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
-import { TooManyPasswords } from "../passwords.ts";
+import { HashQueueFull } from "../passwords.ts";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
 import type { Owner } from "./budget.ts";
 import { acceptsGzip, COMPRESSED, compress, MIN_COMPRESSED, PieceCompressor } from "./compression.ts";
@@ -283,10 +283,10 @@ function toFailure(thrown: unknown, request: Request): RequestFailure {
   if (thrown instanceof RequestFailure) return thrown;
   if (thrown instanceof StoreUnavailable) {
     request.log.error({ reqId: request.id, err: thrown }, "database unavailable");
-    return failure(thrown.unknown ? "outcome-unknown" : "database-unavailable");
+    return failure(thrown.isOutcomeUnknown ? "outcome-unknown" : "database-unavailable");
   }
   if (thrown instanceof AccessRevoked) return failure("invalid-credentials");
-  if (thrown instanceof TooManyPasswords) return failure("too-many-sign-ins");
+  if (thrown instanceof HashQueueFull) return failure("too-many-sign-ins");
   request.log.error({ reqId: request.id, err: thrown }, "unexpected error");
   return failure("internal-error", { id: request.id });
 }

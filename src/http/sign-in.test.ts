@@ -223,11 +223,14 @@ describe("sign-up policy", () => {
 
   test("setup link: the first account exists → refused", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
-    const [first, second] = [await server.people.setUp(server.now()), await server.people.setUp(server.now())];
+    const [first, second] = [
+      await server.people.createSetupLink(server.now()),
+      await server.people.createSetupLink(server.now()),
+    ];
     assert.ok(first !== undefined && second !== undefined);
     assert.equal((await signUp(server, "ann", PASSWORD, { invitation: first.secret })).status, 201);
     assert.equal((await signUp(server, "bob", PASSWORD, { invitation: second.secret })).status, 403);
-    assert.equal(await server.people.setUp(server.now()), undefined);
+    assert.equal(await server.people.createSetupLink(server.now()), undefined);
   });
 
   test("sign-up: an existing local list → not taken over", async () => {

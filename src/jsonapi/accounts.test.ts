@@ -124,7 +124,7 @@ test("new token: label, scope, optional expiry → read", () => {
 });
 
 test("new token: label with 0 or over 100 characters, or with control characters → rejected", () => {
-  const fault = (label: unknown) => {
+  const reason = (label: unknown) => {
     const { status, detail, source } = failureOf(() => newToken({ label }));
     assert.equal(status, 422);
     assert.deepEqual(source, { pointer: "/data/attributes/label" });
@@ -133,10 +133,10 @@ test("new token: label with 0 or over 100 characters, or with control characters
   for (const label of ["x", "x".repeat(100), "🎧".repeat(100), "👩‍👩‍👧"])
     assert.equal(newToken({ label }).label, label);
   for (const label of ["", "x".repeat(101), "🎧".repeat(101), "x".repeat(400)])
-    assert.equal(fault(label), "`label` must have 1 to 100 characters.");
-  assert.equal(fault("x".repeat(401)), "`label` is too long.");
+    assert.equal(reason(label), "`label` must have 1 to 100 characters.");
+  assert.equal(reason("x".repeat(401)), "`label` is too long.");
   for (const label of ["a\nb", "\u0000", "\ud800"])
-    assert.equal(fault(label), "`label` must not contain control characters or lone surrogates.");
+    assert.equal(reason(label), "`label` must not contain control characters or lone surrogates.");
 });
 
 test("new token: scope other than read or write → rejected", () => {

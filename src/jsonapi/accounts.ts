@@ -8,7 +8,7 @@ export const MAX_LABEL = 100;
 /** The timestamp format of the API; milliseconds are optional in requests. */
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 
-const INVALID = {
+const INVALID_CODES = {
   name: "invalid-name",
   password: "invalid-password",
   current_password: "invalid-password",
@@ -21,8 +21,8 @@ const INVALID = {
   disabled: "invalid-attribute",
 } as const satisfies Record<string, ErrorCode>;
 
-export function invalidAttribute(name: keyof typeof INVALID, reason: string): RequestFailure {
-  return failure(INVALID[name], { reason, source: { pointer: `/data/attributes/${name}` } });
+export function invalidAttribute(name: keyof typeof INVALID_CODES, reason: string): RequestFailure {
+  return failure(INVALID_CODES[name], { reason, source: { pointer: `/data/attributes/${name}` } });
 }
 
 function missingAttribute(name: string): RequestFailure {
@@ -31,7 +31,7 @@ function missingAttribute(name: string): RequestFailure {
 }
 
 /** Texts over `maxLength` are rejected before they are validated. */
-export function readText(attributes: Attributes, name: keyof typeof INVALID, maxLength: number): string {
+export function readText(attributes: Attributes, name: keyof typeof INVALID_CODES, maxLength: number): string {
   const value = attributes[name];
   if (value === undefined) throw missingAttribute(name);
   if (typeof value !== "string") throw invalidAttribute(name, `\`${name}\` must be a string`);
@@ -62,13 +62,13 @@ export function readSignUp(document: unknown): { name: string; password: string;
   };
 }
 
-export interface NewPassword {
+export interface RequestedPassword {
   readonly password: string;
   /** Whether apps lose access. */
   readonly revokesTokens: boolean;
 }
 
-export function readNewPassword(document: unknown): NewPassword & { readonly current: string } {
+export function readNewPassword(document: unknown): RequestedPassword & { readonly current: string } {
   const attributes = readAttributes(document, "account");
   return {
     current: readText(attributes, "current_password", MAX_PASSWORD_TEXT),
@@ -77,7 +77,7 @@ export function readNewPassword(document: unknown): NewPassword & { readonly cur
   };
 }
 
-export function readFlag(attributes: Attributes, name: keyof typeof INVALID): boolean | undefined {
+export function readFlag(attributes: Attributes, name: keyof typeof INVALID_CODES): boolean | undefined {
   const value = attributes[name];
   if (value !== undefined && typeof value !== "boolean")
     throw invalidAttribute(name, `\`${name}\` must be true or false`);
@@ -122,12 +122,13 @@ export function readAppLogin(document: unknown): string {
 
 function readLabel(attributes: Attributes): string {
   const label = readText(attributes, "label", 4 * MAX_LABEL);
-  const fault = faultOfLabel(label);
-  if (fault !== undefined) throw invalidAttribute("label", `\`label\` ${fault}`);
+  const problem = validateLabel(label);
+  if (problem !== undefined) throw invalidAttribute("label", `\`label\` ${problem}`);
   return label;
 }
 
-export function faultOfLabel(label: string, max = MAX_LABEL): string | undefined {
+/** What is wrong with a label, or undefined. */
+export function validateLabel(label: string, max = MAX_LABEL): string | undefined {
   const length = [...label].length;
   if (length < 1 || length > max) return `must have 1 to ${max} characters`;
   return /\p{Cc}|\p{Cs}/u.test(label) ? "must not contain control characters or lone surrogates" : undefined;
@@ -168,8 +169,8 @@ export function ownAccountResource(account: OwnAccount, base: string): Resource 
   };
 }
 
-/** By the kind of the credential. */
-export const PATHS: Readonly<Record<string, string>> = {
+/** Paths of credentials, by kind. */
+export const CREDENTIAL_PATHS: Readonly<Record<string, string>> = {
   token: "tokens",
   session: "sessions",
   passkey: "passkeys",
@@ -190,7 +191,7 @@ export function credentialResource(credential: Credential, base: string, more: o
       expires_at: toTimestamp(expiresAt),
       ...more,
     },
-    links: { self: `${base}/v1/${PATHS[kind]}/${id}` },
+    links: { self: `${base}/v1/${CREDENTIAL_PATHS[kind]}/${id}` },
   };
 }
 

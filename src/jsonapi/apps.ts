@@ -1,7 +1,7 @@
 import { DEVICE_TYPES, type Device, type DeviceChanges, MAX_CAPTION } from "../app-store.ts";
 import type { StoredAction } from "../episode-actions.ts";
 import { failure } from "../errors.ts";
-import { faultOfLabel } from "./accounts.ts";
+import { validateLabel } from "./accounts.ts";
 import { type Resource, readAttributes } from "./document.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
@@ -26,8 +26,8 @@ export function readDeviceChanges(document: unknown, id: string): DeviceChanges 
 }
 
 function readCaption(value: unknown): string {
-  const fault = typeof value === "string" ? faultOfLabel(value, MAX_CAPTION) : "must be a string";
-  if (fault !== undefined) throwInvalid("caption", fault);
+  const problem = typeof value === "string" ? validateLabel(value, MAX_CAPTION) : "must be a string";
+  if (problem !== undefined) throwInvalid("caption", problem);
   return value as string;
 }
 
@@ -36,9 +36,9 @@ function readType(value: unknown): Device["type"] {
   return type ?? throwInvalid("device_type", `must be one of ${DEVICE_TYPES.join(", ")}`);
 }
 
-function throwInvalid(name: string, fault: string): never {
+function throwInvalid(name: string, problem: string): never {
   throw failure("invalid-attribute", {
-    reason: `\`${name}\` ${fault}`,
+    reason: `\`${name}\` ${problem}`,
     source: { pointer: `/data/attributes/${name}` },
   });
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AT, DRAFT, FEED, failureOf, ID, KEPT, RESOURCE } from "../../test/support/jsonapi.ts";
+import { AT, DRAFT, FEED, failureOf, ID, RESOURCE, SUBSCRIPTION } from "../../test/support/jsonapi.ts";
 import { createError, ERRORS, RequestFailure } from "../errors.ts";
 import type { ImportResult } from "../imports.ts";
 import { writeFailure } from "./failure.ts";
@@ -48,17 +48,17 @@ test("subscription: a document → a draft; an invalid one → thrown with a poi
 
 test("subscription: fields → only these are written", () => {
   const write = (fields?: readonly SubscriptionField[]) =>
-    JSON.parse(writeSubscription(KEPT, "", { fields })).data.attributes;
+    JSON.parse(writeSubscription(SUBSCRIPTION, "", { fields })).data.attributes;
   assert.deepEqual(write(), { feed_url: FEED, user_subscribed_at: "2026-01-02T03:04:05.678Z" });
   assert.deepEqual(write(["feed_url"]), { feed_url: FEED });
   assert.deepEqual(write(["user_subscribed_at"]), { user_subscribed_at: "2026-01-02T03:04:05.678Z" });
   assert.equal(write([]), undefined);
-  assert.deepEqual(JSON.parse(writeSubscription(KEPT, "")).jsonapi, { version: "1.1" });
+  assert.deepEqual(JSON.parse(writeSubscription(SUBSCRIPTION, "")).jsonapi, { version: "1.1" });
 });
 
 test("page: several subscriptions → each with its own timestamp", () => {
-  const later = { ...KEPT, subscribedAt: new Date(AT.getTime() + 1) };
-  const items = [KEPT, later, later, KEPT];
+  const later = { ...SUBSCRIPTION, subscribedAt: new Date(AT.getTime() + 1) };
+  const items = [SUBSCRIPTION, later, later, SUBSCRIPTION];
   const { jsonapi, data, meta, links } = JSON.parse(
     writeSubscriptionPage(
       { items, total: 9, sequence: 9 },
@@ -102,7 +102,7 @@ test("page: links → to the adjacent pages, null where there are none", () => {
   assert.deepEqual(numbers(2, 30), [2, 1, 1, 3, 3]);
   assert.deepEqual(numbers(3, 30), [3, 1, 2, null, 3]);
   assert.deepEqual(numbers(4, 30), [4, 1, 3, null, 3]);
-  assert.deepEqual(numbers(9, 30), [9, 1, 3, null, 3], "a page beyond the end leads back to the last");
+  assert.deepEqual(numbers(9, 30), [9, 1, 3, null, 3], "a page beyond the end links back to the last page");
   assert.equal(JSON.parse(writeLinks("/x", { number: 1, size: 10 }, 0)).self, "/x?page[number]=1&page[size]=10");
 });
 
@@ -115,11 +115,11 @@ test("import: results → one entry each, with counts", async () => {
     { feed, outcome: "refused", error, id: undefined },
     { feed, outcome: "refused", error, id: undefined },
   ];
-  const write = async (imported: readonly ImportResult[], dryRun: boolean) => {
-    const pieces: string[] = [];
-    for await (const piece of writeImportResult(imported, dryRun, dryRun ? undefined : META)) pieces.push(piece);
-    const entries = pieces.map((piece) => piece.split('"import-entry"').length - 1);
-    return { pieces: entries, document: JSON.parse(pieces.join("")) };
+  const write = async (results: readonly ImportResult[], dryRun: boolean) => {
+    const chunks: string[] = [];
+    for await (const chunk of writeImportResult(results, dryRun, dryRun ? undefined : META)) chunks.push(chunk);
+    const entries = chunks.map((chunk) => chunk.split('"import-entry"').length - 1);
+    return { entriesPerChunk: entries, document: JSON.parse(chunks.join("")) };
   };
   const { document } = await write(some, true);
   assert.deepEqual(document.jsonapi, { version: "1.1" });
@@ -128,7 +128,7 @@ test("import: results → one entry each, with counts", async () => {
     counts: { found: 4, added: 1, already_subscribed: 1, skipped: 0, refused: 2 },
     reasons: [{ code: error.code, count: 2 }],
   });
-  const entry = (id: string, title: string | null, outcome: string, made: string | null) => ({
+  const entry = (id: string, title: string | null, outcome: string, subscriptionId: string | null) => ({
     type: "import-entry",
     id,
     attributes: {
@@ -139,7 +139,7 @@ test("import: results → one entry each, with counts", async () => {
       outcome,
       code: outcome === "refused" ? error.code : null,
       detail: outcome === "refused" ? error.detail : null,
-      subscription_id: made,
+      subscription_id: subscriptionId,
     },
   });
   assert.deepEqual(document.data, [
@@ -149,7 +149,11 @@ test("import: results → one entry each, with counts", async () => {
     entry("4", null, "refused", null),
   ]);
   const many = await write(Array(120).fill(some[0]), false);
-  assert.deepEqual(many.pieces, [0, ...Array(120).fill(1), 0], "one at a time, between a beginning and an end");
+  assert.deepEqual(
+    many.entriesPerChunk,
+    [0, ...Array(120).fill(1), 0],
+    "a chunk per entry, between the head and the tail",
+  );
   assert.deepEqual(
     many.document.data.map(({ id }: { id: string }) => Number(id)),
     Array.from({ length: 120 }, (_, index) => index + 1),

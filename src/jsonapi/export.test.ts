@@ -25,7 +25,7 @@ const ACTION: StoredAction = {
   ...{ guid: undefined, device: "phone", position: 5, started: undefined, total: undefined, beaten: undefined },
 };
 
-test("account export: list in pieces of any size → one complete document", async () => {
+test("account export: list in batches of any size → one complete document", async () => {
   const item = (id: string): Subscription => ({ id, feedUrl: `https://feeds.example/${id}`, subscribedAt: NOW });
   async function* subscriptionPages() {
     yield [item("a"), item("b")];
@@ -44,7 +44,7 @@ test("account export: list in pieces of any size → one complete document", asy
     subscriptionPages: subscriptionPages(),
     actionPages: actionPages(),
   };
-  for await (const piece of writeAccountExport(everything, "/p")) text += piece;
+  for await (const chunk of writeAccountExport(everything, "/p")) text += chunk;
   const { jsonapi, data } = JSON.parse(text);
   assert.deepEqual(jsonapi, { version: "1.1" });
   assert.deepEqual(data.slice(0, 3), [

@@ -7,7 +7,7 @@ import { deviceResource, writeAction } from "./apps.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeSubscriptionResource } from "./resource.ts";
 
-/** All data of a user. Long lists are read in pieces. */
+/** All data of a user. Long lists are read page by page. */
 export interface AccountExport {
   readonly account: OwnAccount;
   readonly credentials: readonly Credential[];
@@ -18,7 +18,7 @@ export interface AccountExport {
   readonly actionPages: AsyncIterable<readonly StoredAction[]>;
 }
 
-/** The pieces of one document. */
+/** The chunks of one document. */
 export async function* writeAccountExport(
   { account, credentials, devices, readTotal, subscriptionPages, actionPages }: AccountExport,
   base: string,

@@ -8,8 +8,8 @@ export function readFeedSearch(document: unknown): string {
   const { url } = readAttributes(document, "feed-search");
   const source = { pointer: url === undefined ? "/data/attributes" : "/data/attributes/url" };
   if (typeof url !== "string") throw failure("feed-url-missing", { source });
-  const reading = readFeedUrl(url);
-  if ("fault" in reading) throw failure(reading.fault, { source });
+  const parsed = readFeedUrl(url);
+  if ("errorCode" in parsed) throw failure(parsed.errorCode, { source });
   return url;
 }
 

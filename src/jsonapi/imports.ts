@@ -2,19 +2,19 @@ import { countResults, type ImportResult } from "../imports.ts";
 import type { WriteMeta } from "./changes.ts";
 import { PLAIN } from "./media-type.ts";
 
-/** What became of each feed, as the pieces of one document. Entry N stands for feed N of the file. */
+/** The chunks of a document with the outcome of each feed. Entry N belongs to feed N of the file. */
 export async function* writeImportResult(
-  imported: readonly ImportResult[],
+  results: readonly ImportResult[],
   dryRun: boolean,
   states: WriteMeta | undefined,
 ): AsyncGenerator<string> {
   const meta = {
     dry_run: dryRun,
-    ...countResults(imported),
+    ...countResults(results),
     ...states,
   };
   yield `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"meta":${JSON.stringify(meta)},"data":[`;
-  for (const [index, entry] of imported.entries()) yield (index === 0 ? "" : ",") + writeEntry(entry, index + 1);
+  for (const [index, result] of results.entries()) yield (index === 0 ? "" : ",") + writeEntry(result, index + 1);
   yield "]}";
 }
 

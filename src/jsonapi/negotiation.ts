@@ -18,16 +18,16 @@ export function requireAccept(header: string | undefined, media: MediaType): voi
   if (header === undefined || header === media.contentType || header === "*/*") return;
   const isDocument = (range: MediaRange) =>
     range.type === JSON_API && (hasExtensionsOf(range, media) || hasExtensionsOf(range, PLAIN));
-  if (header.trim() === "" || admits(readMediaRanges(header), isDocument, "application/*")) return;
+  if (header.trim() === "" || accepts(readMediaRanges(header), isDocument, "application/*")) return;
   throw failure("not-acceptable", { contentType: media.contentType, source: { header: "Accept" } });
 }
 
 const EVENTS = "text/event-stream";
 
-/** Throws 406 unless this Accept header admits a stream of events. */
+/** Throws 406 unless this Accept header allows a stream of events. */
 export function requireAcceptEvents(header: string | undefined): void {
   if (header === undefined || header === EVENTS || header === "*/*") return;
-  if (header.trim() === "" || admits(readMediaRanges(header), ({ type }) => type === EVENTS, "text/*")) return;
+  if (header.trim() === "" || accepts(readMediaRanges(header), ({ type }) => type === EVENTS, "text/*")) return;
   throw failure("not-acceptable", { contentType: EVENTS, source: { header: "Accept" } });
 }
 
@@ -40,39 +40,39 @@ interface MediaRange {
   readonly weight: string | undefined;
 }
 
-/** Of the ranges that match, the most specific one decides (RFC 9110, 12.5.1); a weight of 0 refuses. */
-function admits(
+/** Of the ranges that match, the most specific one decides (RFC 9110, 12.5.1); a weight of 0 excludes. */
+function accepts(
   ranges: readonly MediaRange[] | undefined,
   isExact: (range: MediaRange) => boolean,
-  family: string,
+  wildcard: string,
 ): boolean {
   if (ranges === undefined) return false;
   for (const matches of [
     isExact,
-    (range: MediaRange) => range.type === family,
+    (range: MediaRange) => range.type === wildcard,
     (range: MediaRange) => range.type === "*/*",
   ]) {
     const matching = ranges.filter(matches);
-    if (matching.length > 0) return matching.some((range) => !refuses(range.weight));
+    if (matching.length > 0) return matching.some((range) => !isExcluded(range.weight));
   }
   return false;
 }
 
-function refuses(weight: string | undefined): boolean {
+function isExcluded(weight: string | undefined): boolean {
   return weight !== undefined && /^0(\.0{0,3})?$/.test(weight);
 }
 
 /** Whether the parameters have exactly the extensions of `media`. Profiles are ignored; other parameters are not allowed. */
 function hasExtensionsOf(range: MediaRange, media: MediaType): boolean {
   for (const name of range.parameters.keys()) if (name !== "ext" && name !== "profile") return false;
-  const asked = new Set(
+  const requested = new Set(
     range.parameters
       .get("ext")
       ?.split(/[ \t]+/)
       .filter((uri) => uri !== ""),
   );
-  if (range.parameters.has("ext") && asked.size === 0) return false;
-  return asked.size === media.extensions.length && media.extensions.every((uri) => asked.has(uri));
+  if (range.parameters.has("ext") && requested.size === 0) return false;
+  return requested.size === media.extensions.length && media.extensions.every((uri) => requested.has(uri));
 }
 
 /**
@@ -82,7 +82,7 @@ function hasExtensionsOf(range: MediaRange, media: MediaType): boolean {
 function readMediaRanges(header: string): MediaRange[] | undefined {
   const ranges: MediaRange[] = [];
   let at = 0;
-  const skipBlanks = () => {
+  const skipWhitespace = () => {
     while (header[at] === " " || header[at] === "\t") at += 1;
   };
   const readUntil = (stops: string) => {
@@ -104,7 +104,7 @@ function readMediaRanges(header: string): MediaRange[] | undefined {
   };
 
   while (at < header.length) {
-    skipBlanks();
+    skipWhitespace();
     if (header[at] === ",") {
       at += 1;
       continue;
@@ -113,10 +113,10 @@ function readMediaRanges(header: string): MediaRange[] | undefined {
     if (type === "" && at >= header.length) break;
     let parameters: Map<string, string> | undefined;
     let weight: string | undefined;
-    skipBlanks();
+    skipWhitespace();
     while (header[at] === ";") {
       at += 1;
-      skipBlanks();
+      skipWhitespace();
       if (header[at] === ";" || header[at] === "," || at >= header.length) continue;
       const name = readUntil(" \t;,=").toLowerCase();
       if (header[at] !== "=") return undefined;
@@ -126,7 +126,7 @@ function readMediaRanges(header: string): MediaRange[] | undefined {
       if (name === "q" && weight !== undefined) return undefined;
       if (name === "q") weight = value;
       else parameters = (parameters ?? new Map()).set(name, value);
-      skipBlanks();
+      skipWhitespace();
     }
     if (at < header.length && header[at] !== ",") return undefined;
     ranges.push({ type, parameters: parameters ?? NO_PARAMETERS, weight });

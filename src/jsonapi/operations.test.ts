@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DRAFT, FEED, failureOf, ID, KEPT, RESOURCE } from "../../test/support/jsonapi.ts";
+import { DRAFT, FEED, failureOf, ID, RESOURCE, SUBSCRIPTION } from "../../test/support/jsonapi.ts";
 import { createError, ERRORS } from "../errors.ts";
 import type { Conflict } from "../subscriptions.ts";
 import { type Operation, readOperations, writeResults } from "./operations.ts";
-import { explainMalformed, isMalformed, type Malformed, type RequestedDraft } from "./resource.ts";
+import { isMalformed, type Malformed, malformedError, type RequestedDraft } from "./resource.ts";
 import { toRequestFailure } from "./subscriptions.ts";
 
 const OTHER_ID = "00000000-0000-4000-8000-00000000000b";
@@ -13,9 +13,9 @@ const META = { state: "b", state_before: "a" };
 const operate = (operation: unknown, base = "") => readOperations({ "atomic:operations": [operation] }, 10, base)[0];
 const add = (data: unknown, more: object = {}) => operate({ op: "add", data, ...more });
 
-function refusalOf(reading: Operation | undefined): Malformed {
-  assert.ok(reading !== undefined && isMalformed(reading), JSON.stringify(reading));
-  return reading;
+function refusalOf(operation: Operation | undefined): Malformed {
+  assert.ok(operation !== undefined && isMalformed(operation), JSON.stringify(operation));
+  return operation;
 }
 
 test("operations: a valid operation → a draft with its id in lower case and as written", () => {
@@ -25,7 +25,7 @@ test("operations: a valid operation → a draft with its id in lower case and as
 
 test("operations: an invalid document → 400 with a pointer to the invalid value", () => {
   const read = (document: unknown) => failureOf(() => readOperations(document, 10, ""));
-  const blame = (detail: string, pointer: string) => ({
+  const malformed = (detail: string, pointer: string) => ({
     status: 400,
     code: "malformed-document",
     title: "Malformed Document",
@@ -33,17 +33,17 @@ test("operations: an invalid document → 400 with a pointer to the invalid valu
     source: { pointer },
   });
   for (const document of [null, [], "x", 1]) {
-    assert.deepEqual(read(document), blame("The document must be a JSON object.", ""));
+    assert.deepEqual(read(document), malformed("The document must be a JSON object.", ""));
   }
   for (const member of ["data", "errors", "included", "atomic:results"]) {
     assert.deepEqual(
       read({ "atomic:operations": [], [member]: null }),
-      blame(`A document with operations must not have the member \`${member}\`.`, `/${member}`),
+      malformed(`A document with operations must not have the member \`${member}\`.`, `/${member}`),
     );
   }
   const missing = "The document must have the member `atomic:operations`, an array.";
-  assert.deepEqual(read({}), blame(missing, ""));
-  assert.deepEqual(read({ "atomic:operations": {} }), blame(missing, "/atomic:operations"));
+  assert.deepEqual(read({}), malformed(missing, ""));
+  assert.deepEqual(read({ "atomic:operations": {} }), malformed(missing, "/atomic:operations"));
 });
 
 test("operations: the maximum → read; one more → 413 with the limit", () => {
@@ -103,7 +103,7 @@ test("operations: `ref` → must have the type and id of `data`", () => {
   ]) {
     assert.deepEqual(add(RESOURCE, { ref }), invalid, JSON.stringify(ref));
   }
-  // Letters stand for the same in either case only where they are digits of an id.
+  // Only valid ids are compared without regard to case.
   assert.equal(refusalOf(add({ ...RESOURCE, id: "x" }, { ref: { type, id: "x" } })).refused, "invalid-id");
   assert.deepEqual(add({ ...RESOURCE, id: "x" }, { ref: { type, id: "X" } }), invalid);
   assert.deepEqual(add({ ...RESOURCE, id: 1 }, { ref: { type, id: 1 } }), invalid);
@@ -158,7 +158,12 @@ test("results: additions, conflicts and invalid operations → result N for oper
   const written = JSON.parse(
     writeResults(
       [...Array(4).fill({ ...DRAFT, idAsWritten: guid }), { refused: "invalid-id", pointer: "" }],
-      [KEPT, ...CONFLICTS.map(([refused]) => conflict(refused)), KEPT, { refused: "invalid-id", pointer: "" }],
+      [
+        SUBSCRIPTION,
+        ...CONFLICTS.map(([refused]) => conflict(refused)),
+        SUBSCRIPTION,
+        { refused: "invalid-id", pointer: "" },
+      ],
       "/p",
       META,
     ),
@@ -203,7 +208,7 @@ test("results: every refusal → its status, code, title and detail", () => {
     ["feed-url-not-http", 422, "Validation Failed", ERRORS["feed-url-not-http"].detail],
   ];
   for (const [code, status, title, detail] of expected) {
-    const error = explainMalformed({ refused: code, reason: "why", pointer: "/id" }, (pointer) => `/data${pointer}`);
+    const error = malformedError({ refused: code, reason: "why", pointer: "/id" }, (pointer) => `/data${pointer}`);
     assert.deepEqual(error, {
       status,
       code,

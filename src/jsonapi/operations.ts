@@ -5,17 +5,17 @@ import { writeError } from "./failure.ts";
 import { ATOMIC } from "./media-type.ts";
 import {
   COLLECTION,
-  explainMalformed,
-  explainRefusal,
   isMalformed,
   isObject,
   isUuidLike,
   type Malformed,
+  malformedError,
   notAnObject,
   type RequestedChange,
   readDraft,
   readRemoval,
   readUpdate,
+  refusalError,
   selfLink,
   writeSubscriptionResource,
 } from "./resource.ts";
@@ -71,7 +71,7 @@ function readOperation(operation: unknown, base: string): Operation {
   return readDraft(data);
 }
 
-/** Returns the change, unless the `href` beside its `ref` or `data` is that of another subscription. */
+/** Returns the change, unless the operation has an `href` that is not the link of its subscription. */
 function checkHref(operation: object, change: Operation, base: string): Operation {
   if (!("href" in operation) || isMalformed(change)) return change;
   const self = selfLink(change.id, base);
@@ -99,12 +99,12 @@ export function writeResults(
   meta: WriteMeta,
 ): string {
   let text = "";
-  for (const part of writeResultParts(operations, outcomes, base, meta)) text += part;
+  for (const chunk of writeResultChunks(operations, outcomes, base, meta)) text += chunk;
   return text;
 }
 
-/** The same document in parts, one for each result. */
-export function* writeResultParts(
+/** The same document in chunks, one for each result. */
+export function* writeResultChunks(
   operations: readonly Operation[],
   outcomes: readonly (Outcome | Malformed)[],
   base: string,
@@ -124,9 +124,9 @@ function writeResult(
   toDocumentPointer: () => string,
   base: string,
 ): string {
-  if (isMalformed(operation)) return writeErrors(explainMalformed(operation, toDocumentPointer));
+  if (isMalformed(operation)) return writeErrors(malformedError(operation, toDocumentPointer));
   if (outcome === undefined || isMalformed(outcome)) throw new Error("a valid operation has no outcome");
-  if (isRefusal(outcome)) return writeErrors(explainRefusal(outcome, operation, toDocumentPointer));
+  if (isRefusal(outcome)) return writeErrors(refusalError(outcome, operation, toDocumentPointer));
   return operation.kind === "remove" ? '{"data":null}' : `{"data":${writeSubscriptionResource(outcome, base)}}`;
 }
 

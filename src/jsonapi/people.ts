@@ -1,19 +1,19 @@
 import type { Credential } from "../account-store.ts";
-import type { AccountChangeKind, AuditEntry, PersonSummary } from "../people-store.ts";
+import type { AccountChangeKind, AccountSummary, AuditEntry } from "../people-store.ts";
 import {
-  faultOfLabel,
   invalidAttribute,
   MAX_LABEL,
   MAX_PASSWORD_TEXT,
-  type NewPassword,
+  type RequestedPassword,
   readExpiry,
   readFlag,
   readText,
   roleOf,
+  validateLabel,
 } from "./accounts.ts";
 import { type Resource, type ResourceWithoutLinks, readAttributes, toTimestamp } from "./document.ts";
 
-export function readPasswordReset(document: unknown): NewPassword & { readonly link: string } {
+export function readPasswordReset(document: unknown): RequestedPassword & { readonly link: string } {
   const attributes = readAttributes(document, "password-reset");
   return {
     link: readText(attributes, "link", 256),
@@ -26,8 +26,8 @@ export function readPasswordReset(document: unknown): NewPassword & { readonly l
 export function readInvitation(document: unknown, now: Date): { note: string; expiresAt: Date | undefined } {
   const attributes = readAttributes(document, "invitation");
   const note = attributes["note"] === undefined ? "" : readText(attributes, "note", 4 * MAX_LABEL);
-  const fault = note === "" ? undefined : faultOfLabel(note);
-  if (fault !== undefined) throw invalidAttribute("note", `\`note\` ${fault}`);
+  const problem = note === "" ? undefined : validateLabel(note);
+  if (problem !== undefined) throw invalidAttribute("note", `\`note\` ${problem}`);
   return { note, expiresAt: readExpiry(attributes["expires_at"], now) };
 }
 
@@ -46,7 +46,7 @@ export function readAccountChange(document: unknown): AccountChangeKind | undefi
 }
 
 /** An account as administrators see it. */
-export function accountResource(account: PersonSummary, base: string): Resource {
+export function accountResource(account: AccountSummary, base: string): Resource {
   const { user, name, issuer, createdAt, disabledAt, seenAt, subscriptions, rows } = account;
   return {
     type: "account",

@@ -5,7 +5,7 @@ import { PODCAST_TYPE, type PodcastField } from "./resource.ts";
 const PATH = "/v1/podcasts";
 const JSONAPI = JSON.stringify(PLAIN.jsonapi);
 
-/** The resource object of a podcast. */
+/** The resource object of a podcast, as JSON text. */
 export interface WrittenPodcast {
   readonly id: string;
   readonly text: string;

@@ -169,42 +169,45 @@ test("no query allowed: any parameter → rejected", () => {
 });
 
 test("queries: invalid parameter → detail says why, long name shortened", () => {
-  const said = (query: string, read?: (query: string) => unknown) => {
+  const errorOf = (query: string, read?: (query: string) => unknown) => {
     const { detail, source, ...rest } = refusalOf(query, read);
-    return { said: detail, parameter: (source as { parameter: string }).parameter, ...rest };
+    return { detail, parameter: (source as { parameter: string }).parameter, ...rest };
   };
   const refused = (parameter: string, why: string) => ({
     status: 400,
     code: "invalid-query",
     title: "Invalid Query Parameter",
     parameter,
-    said: `The query parameter \`${parameter}\` ${why}.`,
+    detail: `The query parameter \`${parameter}\` ${why}.`,
   });
   const known =
     "is not supported; supported: page[number], page[size], fields[subscription], include, fields[podcast], filter[feed_url]";
-  assert.deepEqual(said("x=1"), refused("x", known));
-  assert.deepEqual(said("x=1", readPageQuery), refused("x", "is not supported; supported: page[number], page[size]"));
-  assert.deepEqual(said("x", requireNoQuery), refused("x", "is not supported; this request takes no parameters"));
-  assert.deepEqual(said("%C3=1"), refused("%C3", "is not percent-encoded UTF-8"));
-  assert.deepEqual(said("page[size]=%C3"), refused("page[size]", "has a value that is not percent-encoded UTF-8"));
-  assert.deepEqual(said("page[size]=1&page[size]=1"), refused("page[size]", "must not be repeated"));
-  assert.deepEqual(said("page[number]=0"), refused("page[number]", "must be an integer from 1 to 9007199254740991"));
-  assert.deepEqual(said("page[size]=0"), {
+  assert.deepEqual(errorOf("x=1"), refused("x", known));
+  assert.deepEqual(
+    errorOf("x=1", readPageQuery),
+    refused("x", "is not supported; supported: page[number], page[size]"),
+  );
+  assert.deepEqual(errorOf("x", requireNoQuery), refused("x", "is not supported; this request takes no parameters"));
+  assert.deepEqual(errorOf("%C3=1"), refused("%C3", "is not percent-encoded UTF-8"));
+  assert.deepEqual(errorOf("page[size]=%C3"), refused("page[size]", "has a value that is not percent-encoded UTF-8"));
+  assert.deepEqual(errorOf("page[size]=1&page[size]=1"), refused("page[size]", "must not be repeated"));
+  assert.deepEqual(errorOf("page[number]=0"), refused("page[number]", "must be an integer from 1 to 9007199254740991"));
+  assert.deepEqual(errorOf("page[size]=0"), {
     ...refused("page[size]", "must be an integer from 1 to 100"),
     meta: { page: { maxSize: 100 } },
   });
   assert.deepEqual(
-    said("fields[subscription]=x"),
+    errorOf("fields[subscription]=x"),
     refused(
       "fields[subscription]",
       "has an unsupported field; supported: feed_url, user_subscribed_at, title, folders, podcast",
     ),
   );
-  assert.deepEqual(said("dryRun=yes", readImportQuery), refused("dryRun", "must be true or false"));
+  assert.deepEqual(errorOf("dryRun=yes", readImportQuery), refused("dryRun", "must be true or false"));
   const name = `a${"b".repeat(63)}`;
-  assert.equal(said(name).said, `The query parameter \`${name}\` ${known}.`);
+  assert.equal(errorOf(name).detail, `The query parameter \`${name}\` ${known}.`);
   assert.deepEqual(
-    [said(`${name}c`).said, said(`${name}c`).parameter],
+    [errorOf(`${name}c`).detail, errorOf(`${name}c`).parameter],
     [`The query parameter \`${name}…\` ${known}.`, `${name}c`],
   );
   assert.equal("meta" in refusalOf("x=1"), false);

@@ -1,4 +1,4 @@
-import { stripControlCharacters } from "../control-characters.ts";
+import { replaceControlCharacters } from "../control-characters.ts";
 import { failure } from "../errors.ts";
 import { readFeedUrl } from "../feed-url.ts";
 import { isState } from "../list-state.ts";
@@ -19,7 +19,7 @@ export interface PageQuery {
   readonly size: number;
 }
 
-/** What to send of subscriptions and their podcasts. Undefined means all fields. */
+/** Which fields of subscriptions and their podcasts to send. Undefined means all fields. */
 export interface FieldsQuery {
   readonly fields?: readonly SubscriptionField[] | undefined;
   readonly podcastFields?: readonly PodcastField[] | undefined;
@@ -33,7 +33,7 @@ export interface ListQuery extends PageQuery, FieldsQuery {
 
 type Parameters = ReadonlyMap<string, string>;
 
-/** Query of the list of subscriptions. Unknown parameters are rejected: to ignore a filter would return wrong results. */
+/** Query of the list of subscriptions. Unknown parameters are rejected: ignoring a filter would return wrong results. */
 export function readListQuery(query: string): ListQuery {
   const parameters = readParameters(query, [...PAGE, ...FIELDS_PARAMETERS, FEED_URL]);
   return { ...readPage(parameters), ...readSelection(parameters), filter: readFilter(parameters) };
@@ -52,7 +52,7 @@ export interface ActionListQuery extends PageQuery {
 export function readActionListQuery(query: string): ActionListQuery {
   const parameters = readParameters(query, [...PAGE, FEED_URL]);
   const feedUrl = parameters.get(FEED_URL);
-  if (feedUrl !== undefined && "fault" in readFeedUrl(feedUrl)) refuse(FEED_URL, "must be a feed URL");
+  if (feedUrl !== undefined && "errorCode" in readFeedUrl(feedUrl)) refuse(FEED_URL, "must be a feed URL");
   return { ...readPage(parameters), feedUrl };
 }
 
@@ -62,8 +62,8 @@ const FEED_URL = "filter[feed_url]";
 function readFilter(parameters: Parameters): ListQuery["filter"] {
   const feedUrl = parameters.get(FEED_URL);
   if (feedUrl === undefined) return undefined;
-  const reading = readFeedUrl(feedUrl);
-  return "feed" in reading ? { feedUrl, feed: reading.feed } : refuse(FEED_URL, "must be a feed URL");
+  const parsed = readFeedUrl(feedUrl);
+  return "feed" in parsed ? { feedUrl, feed: parsed.feed } : refuse(FEED_URL, "must be a feed URL");
 }
 
 function readPage(parameters: Parameters): PageQuery {
@@ -78,7 +78,7 @@ export const DEFAULT_CHANGES = 500;
 export const MAX_CHANGES = 1_000;
 
 export interface ChangesQuery {
-  /** Undefined to start from nothing. */
+  /** Undefined to start from the beginning. */
   readonly after: string | undefined;
   readonly size: number;
 }
@@ -137,19 +137,19 @@ export function requireNoQuery(query: string): void {
   if (query !== "") readParameters(query, []);
 }
 
-function readParameters(query: string, known: readonly string[]): Parameters {
+function readParameters(query: string, supported: readonly string[]): Parameters {
   const parameters = new Map<string, string>();
   for (const part of query.split("&")) {
     if (part === "") continue;
     const equals = part.indexOf("=");
     const rawName = equals === -1 ? part : part.slice(0, equals);
     const name = decode(rawName) ?? refuse(rawName, "is not percent-encoded UTF-8");
-    if (!known.includes(name))
+    if (!supported.includes(name))
       refuse(
         name,
-        known.length === 0
+        supported.length === 0
           ? "is not supported; this request takes no parameters"
-          : `is not supported; supported: ${known.join(", ")}`,
+          : `is not supported; supported: ${supported.join(", ")}`,
       );
     if (parameters.has(name)) refuse(name, "must not be repeated");
     parameters.set(
@@ -185,15 +185,15 @@ function readPositive(
 function readFields<Name extends string>(
   parameters: Parameters,
   parameter: string,
-  known: readonly Name[],
+  supported: readonly Name[],
 ): readonly Name[] | undefined {
   const text = parameters.get(parameter);
   if (text === undefined) return undefined;
   const fields = new Set<Name>();
-  for (const word of text === "" ? [] : text.split(",")) {
+  for (const name of text === "" ? [] : text.split(",")) {
     fields.add(
-      known.find((field) => field === word) ??
-        refuse(parameter, `has an unsupported field; supported: ${known.join(", ")}`),
+      supported.find((field) => field === name) ??
+        refuse(parameter, `has an unsupported field; supported: ${supported.join(", ")}`),
     );
   }
   return [...fields];
@@ -209,5 +209,5 @@ function refuse(parameter: string, reason: string, meta?: Record<string, unknown
 }
 
 function shorten(text: string): string {
-  return stripControlCharacters(text.length <= 64 ? text : `${text.slice(0, 64)}…`);
+  return replaceControlCharacters(text.length <= 64 ? text : `${text.slice(0, 64)}…`);
 }

@@ -1,6 +1,6 @@
 import { type Details, readFolders, readTitle } from "../details.ts";
 import { createError, type ErrorObject, failure, type RequestFailure } from "../errors.ts";
-import { type FeedUrlFault, readFeedUrl } from "../feed-url.ts";
+import { type FeedUrlErrorCode, readFeedUrl } from "../feed-url.ts";
 import type { Conflict, Draft, Refusal, Subscription, Update } from "../subscriptions.ts";
 
 export const SUBSCRIPTION_TYPE = "subscription";
@@ -52,10 +52,10 @@ export interface Malformed {
     | "invalid-attribute"
     | "invalid-title"
     | "invalid-folders"
-    | FeedUrlFault;
+    | FeedUrlErrorCode;
   /** Only for an invalid operation or attribute. */
   readonly reason?: string;
-  /** JSON Pointer to the invalid value, from the resource object down. */
+  /** JSON Pointer to the invalid value, relative to the resource object. */
   readonly pointer: Pointer;
 }
 
@@ -68,8 +68,8 @@ type Pointer =
   | "/attributes/title"
   | "/attributes/folders";
 
-export function isMalformed<Value extends object>(reading: Value | Malformed): reading is Malformed {
-  return "pointer" in reading;
+export function isMalformed<Value extends object>(value: Value | Malformed): value is Malformed {
+  return "pointer" in value;
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -123,12 +123,12 @@ function readFeed(attributes: Members): { readonly feedUrl: string; readonly fee
   // A pointer must lead to a value that exists (JSON:API 1.1), so the parent of a missing member is reported.
   const pointer = "feed_url" in attributes ? "/attributes/feed_url" : "/attributes";
   if (typeof feedUrl !== "string") return { refused: "feed-url-missing", pointer };
-  const reading = readFeedUrl(feedUrl);
-  if ("fault" in reading) return { refused: reading.fault, pointer };
-  return { feedUrl, feed: reading.feed };
+  const parsed = readFeedUrl(feedUrl);
+  if ("errorCode" in parsed) return { refused: parsed.errorCode, pointer };
+  return { feedUrl, feed: parsed.feed };
 }
 
-/** A title or folders of null are empty, which clears them. */
+/** A null title or null folders count as empty, which clears them. */
 function readDetails(attributes: Members): Details | Malformed {
   const { title, folders } = attributes;
   const details: { title?: string; folders?: readonly string[] } = {};
@@ -152,7 +152,7 @@ const CONFLICT_POINTERS: Record<Conflict["refused"], Pointer> = {
 };
 
 /** @param toDocumentPointer Converts a pointer within the resource object to a pointer within the document. */
-export function explainMalformed(
+export function malformedError(
   { refused, reason = "", pointer }: Malformed,
   toDocumentPointer: (pointer: Pointer) => string,
 ): ErrorObject {
@@ -160,7 +160,7 @@ export function explainMalformed(
 }
 
 /** A conflict repeats what the client asked for. */
-export function explainRefusal(
+export function refusalError(
   refusal: Refusal,
   change: RequestedChange,
   toDocumentPointer: (pointer: Pointer) => string,
@@ -197,21 +197,21 @@ export function writeSubscriptionResource(
   podcastId?: string,
 ): string {
   const { id } = subscription;
-  const attributes = fields === undefined ? writeAll(subscription) : writeSome(subscription, fields);
+  const attributes = fields === undefined ? writeAllAttributes(subscription) : writeAttributes(subscription, fields);
   let member = attributes === "" ? "" : `,"attributes":{${attributes}}`;
   if (podcastId !== undefined && (fields === undefined || fields.includes("podcast")))
     member += `,"relationships":{"podcast":{"data":{"type":"${PODCAST_TYPE}","id":"${podcastId}"}}}`;
   return `{"type":"${SUBSCRIPTION_TYPE}","id":"${id}"${member},"links":{"self":"${selfLink(id, base)}"}}`;
 }
 
-function writeAll({ feedUrl, subscribedAt, title, folders }: Subscription): string {
+function writeAllAttributes({ feedUrl, subscribedAt, title, folders }: Subscription): string {
   let text = `"feed_url":${JSON.stringify(feedUrl)},"user_subscribed_at":"${writeTimestamp(subscribedAt)}"`;
   if (title !== undefined) text += `,"title":${JSON.stringify(title)}`;
   if (folders !== undefined) text += `,"folders":${JSON.stringify(folders)}`;
   return text;
 }
 
-function writeSome(
+function writeAttributes(
   { feedUrl, subscribedAt, title, folders }: Subscription,
   fields: readonly SubscriptionField[],
 ): string {
@@ -224,7 +224,7 @@ function writeSome(
 
 let last = { time: Number.NaN, text: "" };
 
-/** Items that were added by one request share a timestamp, so the last one is worth keeping. */
+/** Items that were added by one request share a timestamp, so the last one is cached. */
 function writeTimestamp(timestamp: Date): string {
   const time = timestamp.getTime();
   if (last.time !== time) last = { time, text: timestamp.toISOString() };

@@ -7,17 +7,17 @@ import type { WrittenPodcast } from "./podcasts.ts";
 import type { FieldsQuery, ListQuery } from "./query.ts";
 import {
   COLLECTION,
-  explainMalformed,
-  explainRefusal,
   isMalformed,
   isObject,
   type Malformed,
+  malformedError,
   notAnObject,
   type RequestedChange,
   type RequestedDraft,
   type RequestedUpdate,
   readDraft,
   readUpdate,
+  refusalError,
   writeSubscriptionResource,
 } from "./resource.ts";
 
@@ -53,14 +53,14 @@ function readDocument<Change extends RequestedChange>(
   if (!isObject(data)) {
     throw failure("data-missing", { source: { pointer: "data" in document ? "/data" : "" } });
   }
-  const reading = read(data);
-  if (isMalformed(reading)) throw new RequestFailure(explainMalformed(reading, toDocumentPointer));
-  return reading;
+  const parsed = read(data);
+  if (isMalformed(parsed)) throw new RequestFailure(malformedError(parsed, toDocumentPointer));
+  return parsed;
 }
 
 export function toRequestFailure(refusal: Refusal, change: RequestedChange): RequestFailure {
   if (refusal.refused === "not-found") return failure("not-found", { resource: "Subscription" });
-  const error = explainRefusal(refusal, change, toDocumentPointer);
+  const error = refusalError(refusal, change, toDocumentPointer);
   // The document is valid, so a full list is 403 here and not 422.
   return new RequestFailure(refusal.refused === "quota-exceeded" ? { ...error, status: 403 } : error);
 }

@@ -2,7 +2,7 @@ import type { EpisodeAction } from "../episode-actions.ts";
 import { type ActionPages, writeActions } from "../gpodder/actions.ts";
 import { writeTimestamp } from "../gpodder/values.ts";
 
-/** The pieces of the response to `GET …/episode_action`. */
+/** The chunks of the response to `GET …/episode_action`. */
 export function writeEpisodeActions(pages: ActionPages, timestamp: number): AsyncGenerator<string> {
   return writeActions(pages, timestamp, toDocument);
 }

@@ -18,7 +18,7 @@ const PLAY: EpisodeAction = {
 };
 const write = async (action: EpisodeAction) => JSON.parse(await text(writeEpisodeActions([[action]], 5)));
 
-test("Nextcloud actions: a play → upper case, bare time, all numbers, null guid", async () => {
+test("Nextcloud actions: a play → upper-case action, time without a zone, all numbers, null guid", async () => {
   assert.deepEqual(await write(PLAY), {
     actions: [
       {

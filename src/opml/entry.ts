@@ -1,12 +1,12 @@
 import type { FeedToImport } from "../imports.ts";
 
-/** A feed as a file names it. */
+/** A feed in a file. */
 export type Entry = FeedToImport;
 
-/** The file is not valid. The message says why. */
-export class NotOpml extends Error {
-  override readonly name = "NotOpml";
-  /** The line at which the file is cut off. */
+/** The file is not a valid OPML file or list of feed URLs. The message says why. */
+export class InvalidOpml extends Error {
+  override readonly name = "InvalidOpml";
+  /** Line on which the unfinished tag or comment starts, if the file is incomplete. */
   readonly line: number | undefined;
 
   constructor(message: string, line?: number) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NotOpml } from "./entry.ts";
+import { InvalidOpml } from "./entry.ts";
 import { MAX_ENTRIES } from "./read.ts";
 import { readFeedFile } from "./read-file.ts";
 
@@ -40,7 +40,7 @@ test("feed file: anything else → refused", () => {
     "x\n".repeat(MAX_ENTRIES + 1),
     "# https://a.example/",
   ])
-    assert.throws(() => read(text), NotOpml, text.slice(0, 40));
+    assert.throws(() => read(text), InvalidOpml, text.slice(0, 40));
   assert.throws(() => read("https://a.example/\n".repeat(MAX_ENTRIES + 1)), /more than 50000 feeds/);
 });
 

@@ -1,5 +1,5 @@
-import { type Entry, NotOpml } from "./entry.ts";
-import { createDecoder, cutUrl, MAX_ENTRIES, markDuplicates, readOpml, toWebAddress } from "./read.ts";
+import { type Entry, InvalidOpml } from "./entry.ts";
+import { createDecoder, MAX_ENTRIES, markDuplicates, readOpml, toHttpUrl, truncateUrl } from "./read.ts";
 
 /** The opml element starts within this many characters. */
 const MAX_PREAMBLE = 64 * 1024;
@@ -12,7 +12,7 @@ export function readFeedFile(bytes: Uint8Array): Entry[] {
   return readUrlList(createDecoder(bytes).decode(bytes));
 }
 
-/** Blank lines and lines that start with `#` are no entries. Others are, so that the caller can report them. */
+/** Skips blank lines and lines that start with `#`. Every other line is an entry, so that the caller can report it. */
 function readUrlList(text: string): Entry[] {
   const entries: Entry[] = [];
   let isList = false;
@@ -26,10 +26,10 @@ function readUrlList(text: string): Entry[] {
     isList ||= URL_START.test(url);
     if (entries.length === MAX_ENTRIES) {
       if (!isList) break;
-      throw new NotOpml(`The file contains more than ${MAX_ENTRIES} feeds`);
+      throw new InvalidOpml(`The file contains more than ${MAX_ENTRIES} feeds`);
     }
-    entries.push({ feedUrl: cutUrl(toWebAddress(url)), line });
+    entries.push({ feedUrl: truncateUrl(toHttpUrl(url)), line });
   }
-  if (!isList || text.includes("\0")) throw new NotOpml("This is neither an OPML file nor a list of feed URLs");
+  if (!isList || text.includes("\0")) throw new InvalidOpml("This is neither an OPML file nor a list of feed URLs");
   return markDuplicates(entries);
 }

@@ -32,11 +32,11 @@ const hostile: Readonly<Record<string, readonly [make: () => string, expected: o
   "entities in text": [repeated("&amp;", BODY, END), one],
   "declared entities": [repeated('<!ENTITY a "&a;&a;">', `${BODY}<!DOCTYPE x [`, `]>${END}`), one],
   "long names": [repeated("x", `${BODY}<outline `, `/><${"x".repeat(2 ** 20)}/>${END}`), one],
-  "unterminated value": [repeated("x", `${BODY}<outline xmlUrl="`), { fault: /incomplete/ }],
-  "unterminated tag": [repeated("x ", `${BODY}<outline `), { fault: /incomplete/ }],
-  "unterminated comment": [repeated("- ", `${BODY}<!--`), { fault: /incomplete/ }],
-  "unterminated CDATA": [repeated("]", `${BODY}<![CDATA[`), { fault: /incomplete/ }],
-  "unterminated processing instruction": [repeated("?", `${BODY}<?x `), { fault: /incomplete/ }],
+  "unterminated value": [repeated("x", `${BODY}<outline xmlUrl="`), { message: /incomplete/ }],
+  "unterminated tag": [repeated("x ", `${BODY}<outline `), { message: /incomplete/ }],
+  "unterminated comment": [repeated("- ", `${BODY}<!--`), { message: /incomplete/ }],
+  "unterminated CDATA": [repeated("]", `${BODY}<![CDATA[`), { message: /incomplete/ }],
+  "unterminated processing instruction": [repeated("?", `${BODY}<?x `), { message: /incomplete/ }],
   "few feeds in much text": [
     () => `${BODY}${(outline("https://a.example/1") + "\u4e00".padEnd(60_000)).repeat(256)}</body></opml>`,
     { count: 256, last: { ...one.last, skip: "duplicate-in-file" } },
@@ -46,19 +46,19 @@ const hostile: Readonly<Record<string, readonly [make: () => string, expected: o
 for (const [name, [make, expected]] of Object.entries(hostile))
   test(`OPML: ${name} by the megabyte → little memory`, { timeout: 60_000 }, async () => {
     const result = await readWithLittleMemory(Buffer.from(make()));
-    if ("fault" in expected) assert.match(result.fault ?? "", expected.fault as RegExp);
+    if ("message" in expected) assert.match(result.message ?? "", expected.message as RegExp);
     else assert.deepEqual(result, expected);
   });
 
 /** Reads in a thread whose heap is limited to a few times what an idle thread needs. */
-async function readWithLittleMemory(bytes: Uint8Array): Promise<{ readonly fault?: string }> {
+async function readWithLittleMemory(bytes: Uint8Array): Promise<{ readonly message?: string }> {
   const code = `const { parentPort, workerData } = require("node:worker_threads");
     import(workerData.module).then(({ readOpml }) => {
       try {
         const entries = readOpml(workerData.bytes);
         parentPort.postMessage({ count: entries.length, last: entries.at(-1) });
       } catch (error) {
-        parentPort.postMessage({ fault: error.message });
+        parentPort.postMessage({ message: error.message });
       }
     });`;
   const worker = new Worker(code, {

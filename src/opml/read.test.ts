@@ -3,37 +3,37 @@ import { test } from "node:test";
 import { fc, runs } from "../../test/support/properties.ts";
 import { MAX_TITLE } from "../details.ts";
 import { readFeedUrl } from "../feed-url.ts";
-import { type Entry, NotOpml } from "./entry.ts";
+import { type Entry, InvalidOpml } from "./entry.ts";
 import { MAX_ENTRIES, readOpml } from "./read.ts";
 
 const file = (body: string) =>
   `<?xml version="1.0"?><opml version="2.0"><head><title>x</title></head><body>${body}</body></opml>`;
 const outline = (url: string, more = "") => `<outline type="rss" text="t" xmlUrl="${url}" ${more}/>`;
-const addresses = (text: string | Uint8Array) =>
+const feedUrlsOf = (text: string | Uint8Array) =>
   readOpml(typeof text === "string" ? Buffer.from(text) : text).map(({ feedUrl }) => feedUrl);
 
 test("OPML: feeds in folders and below other feeds → all found, in file order", () => {
   const nested = `${outline("https://a.example/1")}<outline text="News"><outline text="More">${outline("https://a.example/2")}</outline>
     <outline text="x" xmlUrl="https://a.example/3">${outline("https://a.example/4")}</outline></outline>${outline("https://a.example/5")}`;
   assert.deepEqual(
-    addresses(file(nested)),
+    feedUrlsOf(file(nested)),
     [1, 2, 3, 4, 5].map((number) => `https://a.example/${number}`),
   );
 });
 
-test("OPML: folders, comments, other outlines → skipped", () => {
+test("OPML: folders, comments, other outlines → ignored", () => {
   assert.deepEqual(
-    addresses(file('<outline text="folder"/><!-- x --><outline type="link" text="x" url="https://a.example/"/>')),
+    feedUrlsOf(file('<outline text="folder"/><!-- x --><outline type="link" text="x" url="https://a.example/"/>')),
     [],
   );
-  assert.deepEqual(addresses(file('<outline type="rss" text="x" url="https://a.example/"/>')), ["https://a.example/"]);
-  assert.deepEqual(addresses('<opml version="2.0"><head/></opml>'), []);
+  assert.deepEqual(feedUrlsOf(file('<outline type="rss" text="x" url="https://a.example/"/>')), ["https://a.example/"]);
+  assert.deepEqual(feedUrlsOf('<opml version="2.0"><head/></opml>'), []);
 });
 
 test("OPML: element and attribute names in any case → read", () => {
   for (const name of ["xmlUrl", "xmlurl", "XMLURL", "XmlUrl"])
-    assert.deepEqual(addresses(file(`<outline text="t" ${name}="https://a.example/1"/>`)), ["https://a.example/1"]);
-  assert.deepEqual(addresses('<OPML VERSION="1.1"><BODY><OUTLINE XMLURL="https://a.example/1"/></BODY></OPML>'), [
+    assert.deepEqual(feedUrlsOf(file(`<outline text="t" ${name}="https://a.example/1"/>`)), ["https://a.example/1"]);
+  assert.deepEqual(feedUrlsOf('<OPML VERSION="1.1"><BODY><OUTLINE XMLURL="https://a.example/1"/></BODY></OPML>'), [
     "https://a.example/1",
   ]);
 });
@@ -53,11 +53,11 @@ test("OPML: numeric, escaped or missing title → kept as text", () => {
 });
 
 test("OPML: unescaped ampersand → read literally", () => {
-  assert.deepEqual(addresses(file(outline("https://a.example/?x=1&y=2&amp;z=3"))), ["https://a.example/?x=1&y=2&z=3"]);
+  assert.deepEqual(feedUrlsOf(file(outline("https://a.example/?x=1&y=2&amp;z=3"))), ["https://a.example/?x=1&y=2&z=3"]);
 });
 
 test("OPML: feed:, itpc: and similar schemes → http", () => {
-  const meant = {
+  const expected = {
     "feed://a.example/1": "http://a.example/1",
     "feed:https://a.example/2": "https://a.example/2",
     "feed:http://a.example/3": "http://a.example/3",
@@ -69,24 +69,24 @@ test("OPML: feed:, itpc: and similar schemes → http", () => {
     "HTTPS://a.example/7": "HTTPS://a.example/7",
   };
   assert.deepEqual(
-    addresses(
+    feedUrlsOf(
       file(
-        Object.keys(meant)
+        Object.keys(expected)
           .map((url) => outline(url))
           .join(""),
       ),
     ),
-    Object.values(meant),
+    Object.values(expected),
   );
 });
 
 test("OPML: whitespace around a feed URL → trimmed", () => {
-  assert.deepEqual(addresses(file(outline("  https://a.example/1 \n"))), ["https://a.example/1"]);
+  assert.deepEqual(feedUrlsOf(file(outline("  https://a.example/1 \n"))), ["https://a.example/1"]);
 });
 
 test("OPML: entry that is not a web URL → kept, to be rejected individually", () => {
   const odd = ["antennapod_local:content://x", "file:///sdcard/x", "nonsense", "/feed.xml"];
-  assert.deepEqual(addresses(file(odd.map((url) => outline(url)).join(""))), odd);
+  assert.deepEqual(feedUrlsOf(file(odd.map((url) => outline(url)).join(""))), odd);
 });
 
 test("OPML: UTF-8, UTF-16, Latin-1 → read; unknown encoding → rejected", () => {
@@ -95,13 +95,13 @@ test("OPML: UTF-8, UTF-16, Latin-1 → read; unknown encoding → rejected", () 
   const utf16 = Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(declared("UTF-16"), "utf16le")]);
   for (const [name, bytes] of Object.entries({
     "UTF-8": Buffer.from(text),
-    "UTF-8 with its mark": Buffer.from(`\ufeff${declared("utf-8")}`),
-    "UTF-16, little end first": utf16,
-    "UTF-16, big end first": Buffer.from(utf16).swap16(),
+    "UTF-8 with a byte order mark": Buffer.from(`\ufeff${declared("utf-8")}`),
+    "UTF-16LE": utf16,
+    "UTF-16BE": Buffer.from(utf16).swap16(),
     "ISO-8859-1": Buffer.from(declared("ISO-8859-1"), "latin1"),
     "Windows-1252": Buffer.from(declared("windows-1252"), "latin1"),
-    "Latin 1 that says nothing": Buffer.from(text, "latin1"),
-    "Latin 1 that says it is UTF-8": Buffer.from(declared("UTF-8"), "latin1"),
+    "Latin-1 without a declaration": Buffer.from(text, "latin1"),
+    "Latin-1 declared as UTF-8": Buffer.from(declared("UTF-8"), "latin1"),
   })) {
     const [entry] = readOpml(bytes);
     assert.deepEqual(entry, { feedUrl: "https://a.example/é", line: 1, title: "Café Ñandú" }, name);
@@ -109,7 +109,7 @@ test("OPML: UTF-8, UTF-16, Latin-1 → read; unknown encoding → rejected", () 
   assert.throws(() => readOpml(Buffer.from(declared("klingon"))), /Unsupported file encoding: klingon/);
 });
 
-test("OPML: other file → NotOpml", () => {
+test("OPML: other file → InvalidOpml", () => {
   for (const text of [
     "",
     "{}",
@@ -119,7 +119,7 @@ test("OPML: other file → NotOpml", () => {
     "\0\0\0",
     "<opml",
   ])
-    assert.throws(() => readOpml(Buffer.from(text)), NotOpml, JSON.stringify(text));
+    assert.throws(() => readOpml(Buffer.from(text)), InvalidOpml, JSON.stringify(text));
 });
 
 test("OPML: custom and external entities → not expanded, nothing fetched", () => {
@@ -131,7 +131,7 @@ test("OPML: custom and external entities → not expanded, nothing fetched", () 
     assert.ok((entry?.title?.length ?? 0) < 1_000);
     assert.doesNotMatch(entry?.title ?? "", /root:/);
   } catch (error) {
-    assert.ok(error instanceof NotOpml);
+    assert.ok(error instanceof InvalidOpml);
   }
   assert.ok(process.memoryUsage().rss - started < 200 * 2 ** 20);
 });
@@ -162,19 +162,19 @@ const cases: Readonly<Record<string, readonly [body: string, ...feedUrls: string
     "",
     "",
   ],
-  "names with a prefix": ['<outline x:xmlUrl="a"/><x:outline xmlUrl="b"/>'],
-  "names that start like others": ['<outline xmlUrls="a"/><outlines xmlUrl="b"/><outlin xmlUrl="c"/>'],
+  "names with a namespace prefix": ['<outline x:xmlUrl="a"/><x:outline xmlUrl="b"/>'],
+  "longer and shorter names": ['<outline xmlUrls="a"/><outlines xmlUrl="b"/><outlin xmlUrl="c"/>'],
   comments: [`<!-- ${outline("a")} -- > --><!-->${outline("b")}--><!-- ${outline("c")} --!>${outline("d")}`, "d"],
   CDATA: [`<![CDATA[${outline("a")}]]>${outline("b")}<![CDATA[]]]]>${outline("c")}`, "b", "c"],
   "processing instructions": [`<?x a > b ${outline("a")}?>${outline("b")}`, "b"],
-  "ampersands that are no entity": [outline("?a=1&copy=2&lt=3;&&#38&unknown;&"), "?a=1&copy=2&lt=3;&&#38&unknown;&"],
+  "ampersands that start no entity": [outline("?a=1&copy=2&lt=3;&&#38&unknown;&"), "?a=1&copy=2&lt=3;&&#38&unknown;&"],
   entities: [outline("&amp;&#38;&#x26;&AMP;&lt;&gt;&quot;&apos;&eacute;&amp;amp;"), "&&&&<>\"'é&amp;"],
-  "numbers of no character": [outline("&#0;&#xD800;&#x110000;&#99999999999999999999;"), "\ufffd".repeat(4)],
+  "references to invalid code points": [outline("&#0;&#xD800;&#x110000;&#99999999999999999999;"), "\ufffd".repeat(4)],
   "names of object properties": ['<outline __proto__="x" constructor="y" xmlUrl="a"/><__proto__/>', "a"],
 };
 
 for (const [name, [body, ...expected]] of Object.entries(cases))
-  test(`OPML: ${name} → read as intended`, () => assert.deepEqual(addresses(file(body)), expected));
+  test(`OPML: ${name} → read as intended`, () => assert.deepEqual(feedUrlsOf(file(body)), expected));
 
 test("OPML: line breaks in an attribute → one space each", () => {
   const [entry] = readOpml(Buffer.from(file('<outline text="\r\na\nb\r\nc\td&#10;e " xmlUrl="a"/>')));
@@ -182,14 +182,14 @@ test("OPML: line breaks in an attribute → one space each", () => {
 });
 
 test("OPML: text before and after the document → ignored", () => {
-  assert.deepEqual(addresses(`<br/><b>Warning</b>: in x\n${file(outline("a"))}\nbye`), ["a"]);
-  assert.throws(() => addresses(`<!-- <opml> --><html>${outline("a")}</html>`), /not an OPML file/);
-  assert.throws(() => addresses(" ".repeat(70_000) + file(outline("a"))), /not an OPML file/);
+  assert.deepEqual(feedUrlsOf(`<br/><b>Warning</b>: in x\n${file(outline("a"))}\nbye`), ["a"]);
+  assert.throws(() => feedUrlsOf(`<!-- <opml> --><html>${outline("a")}</html>`), /not an OPML file/);
+  assert.throws(() => feedUrlsOf(" ".repeat(70_000) + file(outline("a"))), /not an OPML file/);
 });
 
 test("OPML: file that ends inside markup → refused as incomplete", () => {
   const start = `<opml><body>${outline("a")}<end>`;
-  assert.deepEqual(addresses(start), ["a"]);
+  assert.deepEqual(feedUrlsOf(start), ["a"]);
   const ends = [
     "<",
     "</",
@@ -211,17 +211,21 @@ test("OPML: file that ends inside markup → refused as incomplete", () => {
       "<!-- ",
     ])
     .concat(["<!-- --", "<![CDATA[", "<![CDATA[ ]]", "<?x", "<?x ?", "<!DOCTYPE"]);
-  for (const end of ends) assert.throws(() => addresses(start + end), /incomplete/, end);
+  for (const end of ends) assert.throws(() => feedUrlsOf(start + end), /incomplete/, end);
   for (const [end, line] of [
     ["\n\n<outline\nxmlUrl='b\n\n", 3],
     ["\n<!--\n\n", 2],
     ["<!--\n", 1],
     ["\n</body>\n</opml", 3],
   ] as const)
-    assert.throws(() => addresses(start + end), { name: "NotOpml", line, message: new RegExp(`on line ${line}$`) });
+    assert.throws(() => feedUrlsOf(start + end), {
+      name: "InvalidOpml",
+      line,
+      message: new RegExp(`on line ${line}$`),
+    });
 });
 
-/** What an import would leave out, with the line of each. */
+/** What an import would skip, with the line of each. */
 function skippedIn(body: string) {
   return readOpml(Buffer.from(file(body))).flatMap(({ feedUrl, title, line, skip }) =>
     skip === undefined && feedUrl !== "" ? [] : [[line, skip ?? "no URL", title]],
@@ -242,7 +246,7 @@ test("OPML: feeds without a URL → kept with their line; folders are not", () =
   ]);
 });
 
-test("OPML: a feed several times → skipped from the second on", () => {
+test("OPML: a feed several times → all but the first are skipped", () => {
   const body = `${outline("https://a.example/1")}\n${outline("http://A.example/1/")}\n${outline("x")}${outline("x")}`;
   assert.deepEqual(skippedIn(body), [[2, "duplicate-in-file", "t"]]);
 });
@@ -258,7 +262,7 @@ test("OPML: feeds that Overcast marks as unsubscribed → skipped, unless they a
   assert.deepEqual(skippedIn([1, 2].map((number) => feed(number, "")).join("")), []);
 });
 
-test("OPML: long title → cut at 300 characters, never within one", () => {
+test("OPML: long title → truncated to 300 characters, never within one", () => {
   const read = (title: string) =>
     readOpml(Buffer.from(file(`<outline title="${title}" xmlUrl="https://a.example/"/>`)))[0]?.title;
   assert.equal(read("é".repeat(MAX_TITLE)), "é".repeat(MAX_TITLE));
@@ -271,17 +275,17 @@ test("OPML: long title → cut at 300 characters, never within one", () => {
 });
 
 test("OPML: feed URL that is too long → truncated, but still over the limit", () => {
-  const read = (url: string) => addresses(file(outline(url)))[0] ?? "";
+  const read = (url: string) => feedUrlsOf(file(outline(url)))[0] ?? "";
   const longest = "https://a.example/".padEnd(2 * 2048 - 18, "🎧");
   assert.equal(read(longest), longest);
   for (const tail of ["a".repeat(3_000), "🎧".repeat(3_000), "&#0000000000000000000000000000097;".repeat(1_300)]) {
     const url = read(`feed:https://a.example/${tail}`);
     assert.equal(Array.from(url).length, 2049);
-    assert.ok("fault" in readFeedUrl(url));
+    assert.ok("errorCode" in readFeedUrl(url));
   }
 });
 
-test("OPML: pieces of any size → the same feeds", () => {
+test("OPML: chunks of any size → the same feeds", () => {
   const word = fc
     .constantFrom("<outline", " ", "xmlUrl", "TEXT", "=", '"', "'", "/", ">", "</", "&amp;", "<!--", "-->")
     .map((text) => text);
@@ -313,7 +317,7 @@ function outcomeOf(read: () => Entry[]): unknown {
   }
 }
 
-test("OPML: random bytes → feeds or NotOpml", () => {
+test("OPML: random bytes → feeds or InvalidOpml", () => {
   const word = fc.constantFrom(
     "<outline ",
     'xmlUrl="',
@@ -342,7 +346,7 @@ test("OPML: random bytes → feeds or NotOpml", () => {
         try {
           readOpml(Buffer.concat([Buffer.from(words.join("")), bytes]));
         } catch (error) {
-          assert.ok(error instanceof NotOpml, String(error));
+          assert.ok(error instanceof InvalidOpml, String(error));
         }
       },
     ),
@@ -358,7 +362,7 @@ test("OPML: a wrapper called feeds → no folder; beside other feeds → a folde
   assert.deepEqual(foldersOf(inside + outline("https://a.example/2")), [["Feeds"], undefined]);
 });
 
-test("OPML: folders beyond the limits → the outermost", () => {
+test("OPML: folders beyond the limits → only the outermost", () => {
   const deep = Array.from({ length: 12 }, (_, index) => `<outline text="${index}">`).join("");
   const [entry] = readOpml(Buffer.from(file(deep + outline("https://a.example/1"))));
   assert.deepEqual(entry?.folders, ["0/1/2/3/4/5/6/7"]);
@@ -367,7 +371,7 @@ test("OPML: folders beyond the limits → the outermost", () => {
   assert.equal(tagged?.folders?.length, 20);
 });
 
-test("OPML: unclosed and stray tags → folders as far as they are clear", () => {
+test("OPML: unclosed and stray tags → folders where they are unambiguous", () => {
   const body = `</outline><outline text="a">${outline("https://a.example/1")}<b></outline></outline>${outline("https://a.example/2")}`;
   assert.deepEqual(
     readOpml(Buffer.from(file(body))).map(({ folders }) => folders),

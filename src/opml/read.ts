@@ -4,12 +4,12 @@ import { decodeHTMLStrict } from "entities/decode";
 import { Tokenizer, type TokenizerCallbacks } from "htmlparser2";
 import { cleanFolder, cleanTitle, MAX_FOLDER_LEVELS, MAX_FOLDERS } from "../details.ts";
 import { MAX_FEED_URL, readFeedUrl } from "../feed-url.ts";
-import { type Entry, NotOpml } from "./entry.ts";
+import { type Entry, InvalidOpml } from "./entry.ts";
 
 /** Maximum number of feeds in one file. */
 export const MAX_ENTRIES = 50_000;
 
-const PIECE_BYTES = 64 * 1024;
+const CHUNK_BYTES = 64 * 1024;
 
 /** The opml element must start within this many bytes. */
 const MAX_PREAMBLE = 64 * 1024;
@@ -37,17 +37,16 @@ const WRAPPER = "feeds";
 const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
 
 /**
- * Reads every feed of an OPML file in document order. Its folders are the outlines around it and its categories; a feed
- * that is in the file several times has the folders of all places at the first one. Entries that cannot be imported are
- * included, so that the caller can report them. Memory does not grow with the number of elements, attributes or levels;
- * only the entries are kept.
+ * Reads every feed of an OPML file in document order. Its folders are the outlines around it and its categories; the first
+ * entry of a feed gets the folders of all its entries. Entries that cannot be imported are included, so that the caller can
+ * report them. Memory does not grow with the number of elements, attributes or levels; only the entries are kept.
  */
-export function readOpml(bytes: Uint8Array, pieceBytes = PIECE_BYTES): Entry[] {
+export function readOpml(bytes: Uint8Array, chunkBytes = CHUNK_BYTES): Entry[] {
   const decoder = createDecoder(bytes);
   const outlines = new OutlineReader();
-  for (let start = 0; start < bytes.length; start += pieceBytes) {
-    outlines.write(decoder.decode(bytes.subarray(start, start + pieceBytes), { stream: true }));
-    if (start + pieceBytes >= MAX_PREAMBLE) outlines.assertOpml();
+  for (let start = 0; start < bytes.length; start += chunkBytes) {
+    outlines.write(decoder.decode(bytes.subarray(start, start + chunkBytes), { stream: true }));
+    if (start + chunkBytes >= MAX_PREAMBLE) outlines.assertOpml();
   }
   outlines.write(decoder.decode());
   return markDuplicates(toEntries(outlines.end()));
@@ -60,7 +59,7 @@ interface Outline {
   readonly parents: readonly string[];
   readonly categories: readonly string[];
   readonly line: number;
-  /** In Overcast. Undefined in other files. */
+  /** Whether Overcast marks the feed as subscribed; undefined without such a mark. */
   readonly isSubscribed: boolean | undefined;
   readonly isOvercast: boolean;
 }
@@ -81,7 +80,7 @@ class OutlineReader implements TokenizerCallbacks {
   readonly #outlines: Outline[] = [];
   #isOpml = false;
   /** The text being tokenized, its position in the file, and the end of the text before it. */
-  #piece = "";
+  #chunk = "";
   #offset = 0;
   #tail = "";
   /** The last start tag and attribute name, in lower case. */
@@ -93,25 +92,25 @@ class OutlineReader implements TokenizerCallbacks {
   /** Those of them that are folders, with the level of each; outermost first. */
   #folders: readonly OpenFolder[] = [];
   #parents: readonly string[] = [];
-  /** The line being read, and the position of the next line break in the piece. */
+  /** The line being read, and the position of the next line break in the chunk. */
   #line = 1;
   #lineBreak = Number.POSITIVE_INFINITY;
   #tagLine = 1;
   /** Whether the last tag is the start of an outline that looks like a feed without a URL. */
   #lacksUrl = false;
-  #namesSubscribed = false;
+  #hasSubscribedMark = false;
 
-  write(piece: string): void {
-    this.#readLines(this.#offset + this.#piece.length);
-    this.#tail = (this.#tail + this.#piece.slice(-LONGEST_NAME)).slice(-LONGEST_NAME);
-    this.#offset += this.#piece.length;
-    this.#piece = piece;
+  write(chunk: string): void {
+    this.#readLines(this.#offset + this.#chunk.length);
+    this.#tail = (this.#tail + this.#chunk.slice(-LONGEST_NAME)).slice(-LONGEST_NAME);
+    this.#offset += this.#chunk.length;
+    this.#chunk = chunk;
     this.#findLineBreak(this.#offset);
-    this.#tokenizer.write(piece);
+    this.#tokenizer.write(chunk);
   }
 
   assertOpml(): void {
-    if (!this.#isOpml) throw new NotOpml("This is not an OPML file");
+    if (!this.#isOpml) throw new InvalidOpml("This is not an OPML file");
   }
 
   end(): readonly Outline[] {
@@ -121,30 +120,33 @@ class OutlineReader implements TokenizerCallbacks {
     const line = this.#tagLine;
     this.write("<end>");
     if (this.#tag !== "end")
-      throw new NotOpml(`The file is incomplete: it ends within a tag or comment that starts on line ${line}`, line);
+      throw new InvalidOpml(
+        `The file is incomplete: it ends within a tag or comment that starts on line ${line}`,
+        line,
+      );
     // Overcast may leave the attribute out where it is false.
-    if (!this.#namesSubscribed) return this.#outlines;
+    if (!this.#hasSubscribedMark) return this.#outlines;
     return this.#outlines.map((outline) => ({ ...outline, isSubscribed: outline.isSubscribed ?? !outline.isOvercast }));
   }
 
   onopentagname(start: number, end: number): void {
     this.#tagLine = this.#readLines(start);
     this.#lacksUrl = false;
-    this.#tag = this.#readTag(start, end);
+    this.#tag = this.#readMarkupName(start, end);
     if (this.#values.size > 0) this.#values.clear();
     if (this.#tag === "opml") this.#isOpml = true;
   }
 
   onattribname(start: number, end: number): void {
-    this.#attribute = this.#tag === "outline" ? this.#readTag(start, end) : "";
+    this.#attribute = this.#tag === "outline" ? this.#readMarkupName(start, end) : "";
     if (ATTRIBUTES.has(this.#attribute)) this.#values.set(this.#attribute, "");
   }
 
-  /** Called once per value and piece, never for text of an earlier piece. */
+  /** Called once per value and chunk, never for text of an earlier chunk. */
   onattribdata(start: number, end: number): void {
     const value = this.#values.get(this.#attribute);
     if (value === undefined || value.length > MAX_RAW_VALUE) return;
-    const data = this.#piece.slice(start - this.#offset, end - this.#offset);
+    const data = this.#chunk.slice(start - this.#offset, end - this.#offset);
     this.#values.set(this.#attribute, (value + data).trimStart().slice(0, MAX_RAW_VALUE + 1));
   }
 
@@ -165,7 +167,7 @@ class OutlineReader implements TokenizerCallbacks {
 
   onclosetag(start: number, end: number): void {
     this.#tagLine = this.#readLines(start);
-    if (this.#readTag(start, end) !== "outline" || this.#level === 0) return;
+    if (this.#readMarkupName(start, end) !== "outline" || this.#level === 0) return;
     if (this.#lacksUrl) this.#add("");
     this.#lacksUrl = false;
     this.#level -= 1;
@@ -207,13 +209,14 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   #add(feedUrl: string): void {
-    if (this.#outlines.length === MAX_ENTRIES) throw new NotOpml(`The file contains more than ${MAX_ENTRIES} feeds`);
+    if (this.#outlines.length === MAX_ENTRIES)
+      throw new InvalidOpml(`The file contains more than ${MAX_ENTRIES} feeds`);
     const title = this.#readName();
     const clean = title === undefined || title === feedUrl ? undefined : cleanTitle(title);
     const subscribed = this.#readValue("subscribed");
-    if (subscribed === "1") this.#namesSubscribed = true;
+    if (subscribed === "1") this.#hasSubscribedMark = true;
     this.#outlines.push({
-      feedUrl: cutUrl(toWebAddress(feedUrl)),
+      feedUrl: truncateUrl(toHttpUrl(feedUrl)),
       title: clean && copy(clean),
       parents: this.#parents,
       categories: readCategories(this.#readValue("category") ?? ""),
@@ -223,7 +226,7 @@ class OutlineReader implements TokenizerCallbacks {
     });
   }
 
-  /** Counts the line breaks before a position of the piece, and returns the line there. */
+  /** Counts the line breaks before a position in the chunk, and returns the line there. */
   #readLines(position: number): number {
     while (this.#lineBreak < position) {
       this.#line += 1;
@@ -233,21 +236,21 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   #findLineBreak(from: number): void {
-    const at = this.#piece.indexOf("\n", from - this.#offset);
+    const at = this.#chunk.indexOf("\n", from - this.#offset);
     this.#lineBreak = at === -1 ? Number.POSITIVE_INFINITY : this.#offset + at;
   }
 
-  /** gPodder has the description in `text`. */
+  /** Prefers `title`, because gPodder writes the description to `text`. */
   #readName(): string | undefined {
     return this.#readValue("title") ?? this.#readValue("text");
   }
 
-  /** A name may start in the piece before. Those that are too long to matter are returned as an empty string. */
-  #readTag(start: number, end: number): string {
+  /** The name of an element or attribute. It may start in the chunk before. Names that are too long to matter become "". */
+  #readMarkupName(start: number, end: number): string {
     if (end - start > LONGEST_NAME) return "";
     const at = start - this.#offset;
     const before = at < 0 ? this.#tail.slice(at) : "";
-    return (before + this.#piece.slice(Math.max(0, at), end - this.#offset)).toLowerCase();
+    return (before + this.#chunk.slice(Math.max(0, at), end - this.#offset)).toLowerCase();
   }
 
   #readValue(name: string): string | undefined {
@@ -274,10 +277,10 @@ function toEntries(outlines: readonly Outline[]): Entry[] {
   const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
     const nested = cleanFolder(parents);
-    // A folder of the user that has this name is a category too.
+    // Our exports list folders as categories too, which distinguishes a user's own folder of this name from a wrapper.
     const isFolder = !isWrapped || (nested !== undefined && categories.includes(nested));
     const folder = isFolder ? nested : cleanFolder(parents.slice(1));
-    const folders = unite(folder === undefined ? [] : [folder], categories);
+    const folders = mergeFolders(folder === undefined ? [] : [folder], categories);
     return {
       feedUrl,
       line,
@@ -293,44 +296,44 @@ export function markDuplicates(entries: readonly Entry[]): Entry[] {
   const first = new Map<string, number>();
   const marked = [...entries];
   for (const [index, entry] of entries.entries()) {
-    const reading = readFeedUrl(entry.feedUrl);
-    if (!("feed" in reading) || entry.skip !== undefined) continue;
-    const at = first.get(reading.feed);
+    const parsed = readFeedUrl(entry.feedUrl);
+    if (!("feed" in parsed) || entry.skip !== undefined) continue;
+    const at = first.get(parsed.feed);
     if (at === undefined) {
-      first.set(reading.feed, index);
+      first.set(parsed.feed, index);
       continue;
     }
     const { folders = [], ...same } = marked[at] as Entry;
-    const all = unite(folders, entry.folders ?? []);
+    const all = mergeFolders(folders, entry.folders ?? []);
     marked[at] = { ...entry, ...same, ...(all.length === 0 ? {} : { folders: all }) };
     marked[index] = { ...entry, skip: "duplicate-in-file" };
   }
   return marked;
 }
 
-function unite(folders: readonly string[], others: readonly string[]): string[] {
+function mergeFolders(folders: readonly string[], others: readonly string[]): string[] {
   return [...new Set([...folders, ...others])].slice(0, MAX_FOLDERS);
 }
 
 /** The importer rejects the URL as too long even if it is cut here. */
-export function cutUrl(url: string): string {
-  return cut(url, MAX_FEED_URL + 1);
+export function truncateUrl(url: string): string {
+  return truncate(url, MAX_FEED_URL + 1);
 }
 
 /** Cuts at a number of code points, never within a surrogate pair. */
-function cut(text: string, max: number): string {
+function truncate(text: string, max: number): string {
   if (text.length <= max) return copy(text);
   const characters = Array.from(text.slice(0, 2 * max));
   return characters.slice(0, max).join("");
 }
 
-/** In V8 a substring keeps the string that it was taken from: here, a whole piece of the file. */
+/** In V8 a substring keeps the string that it was taken from: here, a whole chunk of the file. */
 function copy(text: string): string {
   return Buffer.from(text).toString();
 }
 
 /** `feed://host/x` means `http://host/x`, and `feed:https://host/x` means `https://host/x`. */
-export function toWebAddress(url: string): string {
+export function toHttpUrl(url: string): string {
   const rest = url.replace(FEED_SCHEME, "");
   return rest === url || /^https?:/i.test(rest) ? rest : `http://${rest}`;
 }
@@ -346,7 +349,7 @@ export function createDecoder(bytes: Uint8Array): TextDecoder {
     try {
       return new TextDecoder(label);
     } catch {
-      throw new NotOpml(`Unsupported file encoding: ${label}`);
+      throw new InvalidOpml(`Unsupported file encoding: ${label}`);
     }
   }
   return new TextDecoder(isUtf8(bytes) ? "utf-8" : "windows-1252");

@@ -1,41 +1,41 @@
 import type { Store } from "../account-store.ts";
 import { everySubscription, type Subscription, type UserId } from "../subscriptions.ts";
 
-/** A list to write: its subscriptions in order, and some of them once more by their ids. */
+/** The list to export: all subscriptions in order, and a way to read some of them again by their ids. */
 export interface OpmlSource {
-  readonly lists: AsyncIterable<readonly Subscription[]>;
+  readonly batches: AsyncIterable<readonly Subscription[]>;
   readonly find: (ids: readonly string[]) => Promise<readonly (Subscription | undefined)[]>;
 }
 
-/** The list of a user, with the titles of the podcasts where the user gave none. `requireAccess` throws when access ends. */
-export function listOf(store: Store, user: UserId, requireAccess?: () => unknown): OpmlSource {
-  const nameAll = async (items: readonly (Subscription | undefined)[]) => {
-    const unnamed = items.filter((item) => item !== undefined && item.title === undefined);
-    const podcasts = await store.podcasts.find(unnamed.map((item) => item?.feedUrl ?? ""));
-    const titles = new Map(unnamed.map((item, index) => [item, podcasts[index]?.title]));
+/** The list of a user, with the titles of the podcasts where the user has set none. `requireAccess` throws when access has ended. */
+export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => unknown): OpmlSource {
+  const addTitles = async (items: readonly (Subscription | undefined)[]) => {
+    const untitled = items.filter((item) => item !== undefined && item.title === undefined);
+    const podcasts = await store.podcasts.find(untitled.map((item) => item?.feedUrl ?? ""));
+    const titles = new Map(untitled.map((item, index) => [item, podcasts[index]?.title]));
     return items.map((item) => {
       const title = titles.get(item);
       return item === undefined || title === undefined ? item : { ...item, title };
     });
   };
-  async function* readLists() {
+  async function* readBatches() {
     for await (const items of everySubscription(store, user, requireAccess))
-      yield (await nameAll(items)).filter((item) => item !== undefined);
+      yield (await addTitles(items)).filter((item) => item !== undefined);
   }
   return {
-    lists: readLists(),
+    batches: readBatches(),
     async find(ids) {
       await requireAccess?.();
       const keys = ids.map((id) => ({ id }));
-      return nameAll(await store.find(user, keys));
+      return addTitles(await store.find(user, keys));
     },
   };
 }
 
 /** Subscriptions in more folders than this are written without nesting, so that an export needs little memory. */
 const MAX_NESTED_FOLDERS = 1_000;
-/** Subscriptions to find at a time. */
-const FOUND_AT_ONCE = 100;
+/** How many subscriptions are read again at a time. */
+const FIND_BATCH = 100;
 
 interface Folder {
   readonly name: string;
@@ -44,11 +44,11 @@ interface Folder {
 }
 
 /**
- * The pieces of an OPML 2.0 file with every subscription: first those without a folder, then those of each folder, in which
- * a subscription is below its first folder and names all of them as categories. Of the subscriptions in folders only the
- * ids are kept until then.
+ * The chunks of an OPML 2.0 file with every subscription: first those without a folder, then each folder with its own. A
+ * subscription is nested in the first of its folders, and its categories list all of them. Until its folder is written,
+ * only its id is kept in memory.
  */
-export async function* writeOpml({ lists, find }: OpmlSource, at: Date): AsyncGenerator<string> {
+export async function* writeOpml({ batches, find }: OpmlSource, at: Date): AsyncGenerator<string> {
   yield `<?xml version="1.0" encoding="UTF-8"?>
 <opml version="2.0">
   <head>
@@ -75,8 +75,8 @@ export async function* writeOpml({ lists, find }: OpmlSource, at: Date): AsyncGe
     folder.ids.push(id);
     return true;
   };
-  for await (const list of lists) {
-    for (const subscription of list) {
+  for await (const batch of batches) {
+    for (const subscription of batch) {
       const [path] = subscription.folders ?? [];
       if (path === undefined || !nest(path, subscription.id)) yield writeOutline(subscription, INDENT);
     }
@@ -94,21 +94,21 @@ function createFolder(name: string): Folder {
 async function* writeFolder(folder: Folder, find: OpmlSource["find"], indent: string): AsyncGenerator<string> {
   const { name, ids, folders } = folder;
   yield `${indent}<outline text="${escapeAttribute(name)}" title="${escapeAttribute(name)}">\n`;
-  for (let start = 0; start < ids.length; start += FOUND_AT_ONCE) {
-    for (const subscription of await find(ids.slice(start, start + FOUND_AT_ONCE)))
+  for (let start = 0; start < ids.length; start += FIND_BATCH) {
+    for (const subscription of await find(ids.slice(start, start + FIND_BATCH)))
       if (subscription !== undefined) yield writeOutline(subscription, `${indent}  `);
   }
   for (const inner of folders.values()) yield* writeFolder(inner, find, `${indent}  `);
   yield `${indent}</outline>\n`;
 }
 
-/** Without a title, `text` is the URL, because a file must have it. */
+/** Without a title, `text` is the URL, because OPML requires it. */
 function writeOutline({ feedUrl, title = feedUrl, folders = [] }: Subscription, indent: string): string {
   const [url, text] = [escapeAttribute(feedUrl), escapeAttribute(title)];
-  const named = title === feedUrl ? "" : ` title="${text}"`;
+  const titleAttribute = title === feedUrl ? "" : ` title="${text}"`;
   const category = folders.map(writeCategory).join(",");
   const categories = category === "" ? "" : ` category="${escapeAttribute(category)}"`;
-  return `${indent}<outline type="rss" text="${text}"${named} xmlUrl="${url}"${categories}/>\n`;
+  return `${indent}<outline type="rss" text="${text}"${titleAttribute} xmlUrl="${url}"${categories}/>\n`;
 }
 
 function writeCategory(folder: string): string {

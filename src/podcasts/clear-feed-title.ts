@@ -13,7 +13,7 @@ export async function clearFeedTitle(store: Store, id: string, title: string, at
     const found = await store.podcasts.findByTitle(id, title, after, BATCH_SIZE);
     for (const { user, id: subscription } of found)
       await store
-        .change(asUser(user), [{ kind: "update", id: subscription, title: "", oldTitle: title }], at)
+        .change(asUser(user), [{ kind: "update", id: subscription, title: "", expectedTitle: title }], at)
         .catch(ignoreDeleted);
     after = found.length < BATCH_SIZE ? undefined : found.at(-1)?.user;
   }

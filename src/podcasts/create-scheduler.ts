@@ -20,12 +20,12 @@ export interface CreateSchedulerOptions {
 /** Creates the scheduler with the real fetcher and artwork scaler, as configured. They are loaded on demand. */
 export function createScheduler(config: FetchConfig, options: CreateSchedulerOptions): Scheduler {
   const { store, version, clock, log, onFetch } = options;
-  const { networks, concurrency, hours, artwork } = config;
+  const { networks, concurrency, intervalHours, artwork } = config;
   const userAgent = config.userAgent || `Earmark/${version} (podcast subscription server)`;
   return new Scheduler({
     store,
     concurrency,
-    intervalMs: hours * HOUR_MS,
+    intervalMs: intervalHours * HOUR_MS,
     clock,
     onFetch,
     // An unavailable database is reported by every request.

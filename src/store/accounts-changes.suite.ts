@@ -42,17 +42,17 @@ export function describeAccountChanges(context: AccountsContext): void {
   describe("passwords", () => {
     test("passwords: changed meanwhile → not overwritten", async () => {
       const [{ user }, other] = [await newAccount(), await newAccount()];
-      const current = (await accounts.get(user))?.password ?? "";
-      const others = (await accounts.get(other.user))?.password ?? "";
+      const current = (await accounts.get(user))?.passwordHash ?? "";
+      const others = (await accounts.get(other.user))?.passwordHash ?? "";
       for (const expectedHash of ["", "hash of another", others])
-        assert.equal(await accounts.setPassword(asUser(user), { password: "hash new", expectedHash }, NOW), false);
-      assert.equal((await accounts.get(user))?.password, current);
+        assert.equal(await accounts.setPassword(asUser(user), { passwordHash: "hash new", expectedHash }, NOW), false);
+      assert.equal((await accounts.get(user))?.passwordHash, current);
       assert.equal(
-        await accounts.setPassword(asUser(user), { password: `hash ${user}`, expectedHash: current }, NOW),
+        await accounts.setPassword(asUser(user), { passwordHash: `hash ${user}`, expectedHash: current }, NOW),
         true,
       );
-      assert.equal((await accounts.get(user))?.password, `hash ${user}`);
-      assert.equal((await accounts.get(other.user))?.password, others);
+      assert.equal((await accounts.get(user))?.passwordHash, `hash ${user}`);
+      assert.equal((await accounts.get(other.user))?.passwordHash, others);
     });
 
     test("passwords: changed → other sessions end, tokens stay", async () => {
@@ -63,11 +63,11 @@ export function describeAccountChanges(context: AccountsContext): void {
       const [ended, kept] = [await add(user, { kind: "session" }), await add(user, { kind: "session" })];
       await add(user, { kind: "session" });
       assert.equal(
-        await accounts.setPassword(asUser(user), { password: "new", keepSession: kept.credential.id }, NOW),
+        await accounts.setPassword(asUser(user), { passwordHash: "new", keepSession: kept.credential.id }, NOW),
         true,
       );
-      assert.equal((await accounts.get(user))?.password, "new");
-      assert.equal((await accounts.find(`name-${user}`, ""))?.password, "new");
+      assert.equal((await accounts.get(user))?.passwordHash, "new");
+      assert.equal((await accounts.find(`name-${user}`, ""))?.passwordHash, "new");
       assert.deepEqual(await accounts.listCredentials(user, "session"), [kept.credential]);
       assert.equal(await accounts.findCredential(ended.hash), undefined);
       assert.deepEqual(await accounts.findCredential(kept.hash), kept.credential);
@@ -81,7 +81,7 @@ export function describeAccountChanges(context: AccountsContext): void {
         const { user } = await newAccount();
         await add(user, { kind: "session" });
         await add(user, { kind: "session" });
-        assert.equal(await accounts.setPassword(asUser(user), { password: "new", keepSession }, NOW), true);
+        assert.equal(await accounts.setPassword(asUser(user), { passwordHash: "new", keepSession }, NOW), true);
         assert.deepEqual(await accounts.listCredentials(user, "session"), []);
       }
       assert.deepEqual(await idsOf(other.account.user, "session"), [other.session.credential.id]);
@@ -91,30 +91,30 @@ export function describeAccountChanges(context: AccountsContext): void {
       const { user } = await newAccount();
       await accounts.delete(asUser(user), NOW);
       for (const nobody of [newUser(), NOBODY, user]) {
-        assert.equal(await accounts.setPassword(asUser(nobody), { password: "new" }, NOW), false);
+        assert.equal(await accounts.setPassword(asUser(nobody), { passwordHash: "new" }, NOW), false);
         assert.equal(await accounts.get(nobody), undefined);
       }
     });
 
     test("passwords: an old one → no session", async () => {
-      const { user, password } = await newAccount();
+      const { user, passwordHash } = await newAccount();
       const session = () => credential(user, { kind: "session" });
-      assert.equal(await accounts.addCredential(SERVER, { ...session(), password: "wrong" }), "gone");
-      assert.equal(await accounts.addCredential(SERVER, { ...session(), password: "" }), "gone");
-      assert.equal(await accounts.addCredential(SERVER, { ...session(), password }), "added");
-      await accounts.setPassword(asUser(user), { password: "new" }, NOW);
-      assert.equal(await accounts.addCredential(SERVER, { ...session(), password }), "gone");
+      assert.equal(await accounts.addCredential(SERVER, { ...session(), passwordHash: "wrong" }), "gone");
+      assert.equal(await accounts.addCredential(SERVER, { ...session(), passwordHash: "" }), "gone");
+      assert.equal(await accounts.addCredential(SERVER, { ...session(), passwordHash }), "added");
+      await accounts.setPassword(asUser(user), { passwordHash: "new" }, NOW);
+      assert.equal(await accounts.addCredential(SERVER, { ...session(), passwordHash }), "gone");
       assert.equal((await accounts.listCredentials(user, "session")).length, 0);
-      assert.equal(await accounts.addCredential(SERVER, { ...session(), password: "new" }), "added");
-      assert.equal(await accounts.addCredential(SERVER, { ...credential(newUser()), password: "" }), "gone");
+      assert.equal(await accounts.addCredential(SERVER, { ...session(), passwordHash: "new" }), "added");
+      assert.equal(await accounts.addCredential(SERVER, { ...credential(newUser()), passwordHash: "" }), "gone");
     });
 
     test("passwords: changed while users sign in → no session with the old one remains", async () => {
       for (let round = 0; round < 5; round += 1) {
-        const { user, password } = await newAccount();
-        const open = () => accounts.addCredential(SERVER, { ...credential(user, { kind: "session" }), password });
+        const { user, passwordHash } = await newAccount();
+        const open = () => accounts.addCredential(SERVER, { ...credential(user, { kind: "session" }), passwordHash });
         const earlier = Promise.all(times(10, open));
-        const changed = accounts.setPassword(asUser(user), { password: "new" }, NOW);
+        const changed = accounts.setPassword(asUser(user), { passwordHash: "new" }, NOW);
         const outcomes = [...(await Promise.all(times(10, open))), ...(await earlier)];
         assert.equal(await changed, true);
         assert.equal(countOf(outcomes, "added") + countOf(outcomes, "gone"), 20);
@@ -165,12 +165,12 @@ export function describeAccountChanges(context: AccountsContext): void {
         await add(first);
         await accounts.delete(asUser(first), NOW);
         assert.equal(
-          await accounts.create(second, newAccountNamed(name, { issuer, password: "other" }), later(1)),
+          await accounts.create(second, newAccountNamed(name, { issuer, passwordHash: "other" }), later(1)),
           second,
         );
         const account = {
           account: { user: second, name, issuer, createdAt: later(1), ...MEMBER },
-          password: "other",
+          passwordHash: "other",
         };
         assert.deepEqual(await accounts.find(name, issuer), account);
         assert.deepEqual(await everythingOf(second), { account, list: EMPTY, tokens: [], sessions: [] });
@@ -282,7 +282,7 @@ export function describeAccountChanges(context: AccountsContext): void {
       addCredential: (caller, _, at) => accounts.addCredential(caller, credential(caller.user, { createdAt: at })),
       removeCredential: (caller, target, at) => accounts.removeCredential(caller, "token", target, at),
       "removeCredential, not there": (caller, _, at) => accounts.removeCredential(caller, "token", randomUUID(), at),
-      setPassword: (caller, _, at) => accounts.setPassword(caller, { password: newHash() }, at),
+      setPassword: (caller, _, at) => accounts.setPassword(caller, { passwordHash: newHash() }, at),
       delete: (caller, _, at) => accounts.delete(caller, at),
     };
 
@@ -316,7 +316,7 @@ export function describeAccountChanges(context: AccountsContext): void {
 
     test("access: password changed or account deleted → its sessions cannot write", async () => {
       for (const end of [
-        (user: UserId) => accounts.setPassword(asUser(user), { password: "another hash" }, NOW),
+        (user: UserId) => accounts.setPassword(asUser(user), { passwordHash: "another hash" }, NOW),
         (user: UserId) => accounts.delete(asUser(user), NOW),
       ]) {
         const { account, session, token } = await newAccountWithData();

@@ -50,7 +50,7 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal(await fresh.accounts.isEmpty(), false);
       const kept = {
         account: { user: LOCAL_USER, name: "ann", issuer: "", createdAt: NOW, ...MEMBER, isAdmin: true },
-        password: ann.password,
+        passwordHash: ann.passwordHash,
       };
       assert.deepEqual(await fresh.accounts.get(LOCAL_USER), kept);
       assert.deepEqual(await fresh.accounts.find("ann", ""), kept);
@@ -110,12 +110,12 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal(await fresh.accounts.addCredential(SERVER, used), "added");
       assert.equal(await fresh.accounts.addCredential(SERVER, left), "added");
       assert.equal(
-        await fresh.accounts.create(4_711, newAccountNamed("ann", { invitation: used.hash }), NOW),
+        await fresh.accounts.create(4_711, newAccountNamed("ann", { invitationHash: used.hash }), NOW),
         LOCAL_USER,
       );
       for (const { hash } of [used, left])
         assert.equal(
-          await fresh.accounts.create(4_712, newAccountNamed("bob", { invitation: hash }), NOW),
+          await fresh.accounts.create(4_712, newAccountNamed("bob", { invitationHash: hash }), NOW),
           "not-invited",
         );
       assert.equal(await fresh.accounts.find("bob", ""), undefined);
@@ -128,7 +128,7 @@ export function describeCreation(context: AccountsContext): void {
       for (const setup of setups) assert.equal(await fresh.accounts.addCredential(SERVER, setup), "added");
       const created = await Promise.all(
         setups.map(({ hash }, index) =>
-          fresh.accounts.create(4_711 + index, newAccountNamed(`name-${index}`, { invitation: hash }), NOW),
+          fresh.accounts.create(4_711 + index, newAccountNamed(`name-${index}`, { invitationHash: hash }), NOW),
         ),
       );
       assert.equal(countOf(created, LOCAL_USER), 1);
@@ -141,9 +141,9 @@ export function describeCreation(context: AccountsContext): void {
     test("names: a new account → stored exactly", async () => {
       const user = newUser();
       const at = new Date("2031-12-31T23:59:59.999Z");
-      const password = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA";
-      assert.equal(await accounts.create(user, newAccountNamed(`ann.${user}@x+y`, { password }), at), user);
-      const kept = { account: { user, name: `ann.${user}@x+y`, issuer: "", createdAt: at, ...MEMBER }, password };
+      const passwordHash = "$argon2id$v=19$m=19456,t=2,p=1$c2FsdA$aGFzaA";
+      assert.equal(await accounts.create(user, newAccountNamed(`ann.${user}@x+y`, { passwordHash }), at), user);
+      const kept = { account: { user, name: `ann.${user}@x+y`, issuer: "", createdAt: at, ...MEMBER }, passwordHash };
       assert.deepEqual(await accounts.find(`ann.${user}@x+y`, ""), kept);
       assert.deepEqual(await accounts.get(user), kept);
     });
@@ -168,7 +168,7 @@ export function describeCreation(context: AccountsContext): void {
       for (const [index, issuer] of issuers.entries()) {
         const user = owners[index] ?? NOBODY;
         assert.equal(
-          await accounts.create(user, newAccountNamed(name, { issuer, password: `hash ${user}` }), NOW),
+          await accounts.create(user, newAccountNamed(name, { issuer, passwordHash: `hash ${user}` }), NOW),
           user,
         );
       }
@@ -177,7 +177,7 @@ export function describeCreation(context: AccountsContext): void {
         assert.equal(await accounts.create(user, newAccountNamed(name, { issuer }), NOW), "name-taken");
         assert.equal(await accounts.get(user), undefined);
         const found = await accounts.find(name, issuer);
-        assert.deepEqual([found?.account.user, found?.password], [owners[index], `hash ${owners[index]}`]);
+        assert.deepEqual([found?.account.user, found?.passwordHash], [owners[index], `hash ${owners[index]}`]);
       }
     });
 
@@ -201,11 +201,11 @@ export function describeCreation(context: AccountsContext): void {
       const created = new Map<UserId, string>();
       for (const subject of subjects) {
         const user = newUser();
-        assert.equal(await accounts.create(user, newAccountNamed(subject, { issuer, password: "" }), NOW), user);
+        assert.equal(await accounts.create(user, newAccountNamed(subject, { issuer, passwordHash: "" }), NOW), user);
         created.set(user, subject);
       }
       for (const [user, name] of created) {
-        const kept = { account: { user, name, issuer, createdAt: NOW, ...MEMBER }, password: "" };
+        const kept = { account: { user, name, issuer, createdAt: NOW, ...MEMBER }, passwordHash: "" };
         assert.deepEqual(await accounts.find(name, issuer), kept);
         assert.deepEqual(await accounts.get(user), kept);
       }
@@ -245,12 +245,12 @@ export function describeCreation(context: AccountsContext): void {
   describe("invitations", () => {
     test("invitations: used → one account", async () => {
       const [user, { hash, credential }] = [newUser(), await invite()];
-      assert.equal(await accounts.create(user, newAccountNamed(`name-${user}`, { invitation: hash }), NOW), user);
+      assert.equal(await accounts.create(user, newAccountNamed(`name-${user}`, { invitationHash: hash }), NOW), user);
       assert.equal(await accounts.findCredential(hash), undefined);
       assert.ok(!(await idsOf(NOBODY, "invitation")).includes(credential.id));
       const second = newUser();
       assert.equal(
-        await accounts.create(second, newAccountNamed(`name-${second}`, { invitation: hash }), NOW),
+        await accounts.create(second, newAccountNamed(`name-${second}`, { invitationHash: hash }), NOW),
         "not-invited",
       );
       assert.equal(await accounts.get(second), undefined);
@@ -258,16 +258,19 @@ export function describeCreation(context: AccountsContext): void {
 
     test("invitations: one is used → others stay valid", async () => {
       const [used, left] = [await invite(), await invite()];
-      await newAccount({ invitation: used.hash });
+      await newAccount({ invitationHash: used.hash });
       assert.deepEqual(await accounts.findCredential(left.hash), left.credential);
-      await newAccount({ invitation: left.hash });
+      await newAccount({ invitationHash: left.hash });
     });
 
     test("invitations: a local list → not taken over", async (context) => {
       const { accounts: others, subscriptions: lists } = await openForTest(context);
       await addTo(lists, asUser(LOCAL_USER), drafts(1, 3), NOW);
       const [stranger, ann] = [newUser(), newUser()];
-      assert.equal(await others.create(stranger, newAccountNamed("stranger", { isOwner: false }), NOW), stranger);
+      assert.equal(
+        await others.create(stranger, newAccountNamed("stranger", { isCreatedByOperator: false }), NOW),
+        stranger,
+      );
       assert.equal((await lists.page(stranger, { offset: 0, size: 10 })).total, 0);
       assert.equal(await others.delete(asUser(stranger), NOW), "deleted", "not the local user");
       assert.equal(await others.create(ann, newAccountNamed("ann"), NOW), LOCAL_USER);
@@ -286,9 +289,9 @@ export function describeCreation(context: AccountsContext): void {
         hash: Buffer.alloc(32, "\0\u0001").toString("base64url"),
       };
       assert.equal(await accounts.addCredential(SERVER, first), "added");
-      for (const invitation of [newHash(), token.hash, session.hash, setup.hash, ZERO_HASH]) {
+      for (const invitationHash of [newHash(), token.hash, session.hash, setup.hash, ZERO_HASH]) {
         const invited = newUser();
-        const outcome = await accounts.create(invited, newAccountNamed(`name-${invited}`, { invitation }), NOW);
+        const outcome = await accounts.create(invited, newAccountNamed(`name-${invited}`, { invitationHash }), NOW);
         assert.equal(outcome, "not-invited");
         assert.equal(await accounts.get(invited), undefined);
         assert.equal(await accounts.find(`name-${invited}`, ""), undefined);
@@ -301,16 +304,19 @@ export function describeCreation(context: AccountsContext): void {
     test("invitations: the name is taken → still valid", async () => {
       const { name } = await newAccount();
       const { hash, credential } = await invite();
-      assert.equal(await accounts.create(newUser(), newAccountNamed(name, { invitation: hash }), NOW), "name-taken");
+      assert.equal(
+        await accounts.create(newUser(), newAccountNamed(name, { invitationHash: hash }), NOW),
+        "name-taken",
+      );
       assert.deepEqual(await accounts.findCredential(hash), credential);
-      await newAccount({ invitation: hash });
+      await newAccount({ invitationHash: hash });
     });
 
     test("invitations: many use one at once → one account", async () => {
       const { hash } = await invite();
       const invited = times(20, newUser);
       const outcomes = await Promise.all(
-        invited.map((user) => accounts.create(user, newAccountNamed(`name-${user}`, { invitation: hash }), NOW)),
+        invited.map((user) => accounts.create(user, newAccountNamed(`name-${user}`, { invitationHash: hash }), NOW)),
       );
       assert.equal(countOf(outcomes, "not-invited"), 19);
       const found = await Promise.all(invited.map((user) => accounts.get(user)));
@@ -324,7 +330,7 @@ export function describeCreation(context: AccountsContext): void {
       const name = `name-${newUser()}`;
       const invitations = await Promise.all(times(10, () => invite()));
       const outcomes = await Promise.all(
-        invitations.map(({ hash }) => accounts.create(newUser(), newAccountNamed(name, { invitation: hash }), NOW)),
+        invitations.map(({ hash }) => accounts.create(newUser(), newAccountNamed(name, { invitationHash: hash }), NOW)),
       );
       assert.equal(countOf(outcomes, "name-taken"), 9);
       for (const [index, { hash, credential }] of invitations.entries())

@@ -41,9 +41,16 @@ export function draft(number: number): Draft {
 
 export const drafts = (from: number, count: number) => times(count, (index) => draft(from + index));
 
-/** Every password is different, as real hashes are: an engine may use them to detect a repeated attempt. */
+/** Every password hash is different, as real ones are: an engine may use them to detect a repeated attempt. */
 export function newAccountNamed(name: string, more: Partial<NewAccount> = {}): NewAccount {
-  return { name, issuer: "", password: `hash ${randomUUID()}`, isOwner: true, invitation: undefined, ...more };
+  return {
+    name,
+    issuer: "",
+    passwordHash: `hash ${randomUUID()}`,
+    isCreatedByOperator: true,
+    invitationHash: undefined,
+    ...more,
+  };
 }
 
 export function credential(user: UserId, more: Partial<Credential> = {}): NewCredential {
@@ -82,11 +89,18 @@ export async function createContext(open: () => Promise<Stores>) {
     return users;
   }
 
-  async function newAccount(more: Partial<NewAccount> = {}): Promise<Account & { password: string }> {
+  async function newAccount(more: Partial<NewAccount> = {}): Promise<Account & { passwordHash: string }> {
     const user = newUser();
     const account = newAccountNamed(`name-${user}`, more);
     assert.equal(await accounts.create(user, account, NOW), user);
-    return { user, name: account.name, issuer: account.issuer, createdAt: NOW, ...MEMBER, password: account.password };
+    return {
+      user,
+      name: account.name,
+      issuer: account.issuer,
+      createdAt: NOW,
+      ...MEMBER,
+      passwordHash: account.passwordHash,
+    };
   }
 
   async function add(user: UserId, more: Partial<Credential> = {}): Promise<NewCredential> {

@@ -27,7 +27,10 @@ import { describePeople } from "./people.suite.ts";
 
 /** Creates an account named `user-ID` with a list of this many items, one of them removed again. */
 export async function fillAccount(store: Store, user: UserId, count: number): Promise<void> {
-  assert.equal(await store.accounts.create(user, newAccountNamed(`user-${user}`, { isOwner: false }), NOW), user);
+  assert.equal(
+    await store.accounts.create(user, newAccountNamed(`user-${user}`, { isCreatedByOperator: false }), NOW),
+    user,
+  );
   for (let from = 0; from < count; from += 2_000)
     await addTo(store, asUser(user), drafts(from, Math.min(2_000, count - from)), NOW);
   assert.equal(await removeFrom(store, asUser(user), draft(1).id, NOW), true);
@@ -49,7 +52,11 @@ export async function assertRevokedEverywhere(
     (user) => administering.change(SERVER, user, "disable", NOW),
   ];
   for (const [index, revoke] of revocations.entries()) {
-    const user = await here.create(2 ** 41 + index, newAccountNamed(`revoked-${index}`, { isOwner: false }), NOW);
+    const user = await here.create(
+      2 ** 41 + index,
+      newAccountNamed(`revoked-${index}`, { isCreatedByOperator: false }),
+      NOW,
+    );
     assert.ok(typeof user === "number");
     const secret = randomUUID();
     const session = { ...credential(user, { kind: "session" }), hash: hashSecret(secret) };

@@ -28,7 +28,7 @@ export function describeAppAccess(engine: string, store: Store): void {
   /** An account with something that every write would change, and its callers. */
   const newAccountWithData = async () => {
     users += 1;
-    const account = newAccountNamed(`apps-access-${users}`, { isOwner: false });
+    const account = newAccountNamed(`apps-access-${users}`, { isCreatedByOperator: false });
     const user = await accounts.create(users, account, NOW);
     assert.ok(typeof user === "number");
     const token = credential(user);
@@ -36,12 +36,13 @@ export function describeAppAccess(engine: string, store: Store): void {
     await sync.changeFeeds(asUser(user), PHONE, { add: [url("a")], remove: [] }, NOW);
     await sync.addActions(asUser(user), PHONE, [play("a")], NOW);
     const withToken: Caller = { ...asUser(user), credentialHash: token.hash };
-    const withPassword: Caller = { ...asUser(user), passwordHash: account.password };
+    const withPassword: Caller = { ...asUser(user), passwordHash: account.passwordHash };
     return { user, token, withToken, withPassword };
   };
 
   const revoke = (user: UserId, id: string) => accounts.removeCredential(asUser(user), "token", id, NOW);
-  const setPassword = (user: UserId) => accounts.setPassword(asUser(user), { password: `hash ${randomUUID()}` }, NOW);
+  const setPassword = (user: UserId) =>
+    accounts.setPassword(asUser(user), { passwordHash: `hash ${randomUUID()}` }, NOW);
 
   const WRITES: Readonly<Record<string, (caller: Caller) => Promise<unknown>>> = {
     "feed added": (caller) => sync.changeFeeds(caller, PHONE, { add: [url("new")], remove: [] }, NOW),

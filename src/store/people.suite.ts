@@ -24,7 +24,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 /** An administrator with a session. */
 async function newAdmin({ accounts, people }: Stores, user: UserId): Promise<Caller & { readonly id: string }> {
   const name = `admin-${user}`;
-  assert.equal(await accounts.create(user, newAccountNamed(name, { isOwner: false }), NOW), user);
+  assert.equal(await accounts.create(user, newAccountNamed(name, { isCreatedByOperator: false }), NOW), user);
   assert.equal(await people.change(SERVER, user, "promote", NOW), "done");
   const session = credential(user, { kind: "session" });
   assert.equal(await accounts.addCredential(SERVER, session), "added");
@@ -52,7 +52,7 @@ export function describePeople(context: AccountsContext): void {
       const fresh = await openForTest(t);
       const ids = times(7, (index) => 5_000 + index);
       for (const [age, user] of [3, 0, 6, 5, 1, 4, 2].map((age) => [age, ids[age] ?? 0] as const))
-        await fresh.accounts.create(user, newAccountNamed(`n-${user}`, { isOwner: false }), later(-age));
+        await fresh.accounts.create(user, newAccountNamed(`n-${user}`, { isCreatedByOperator: false }), later(-age));
       for (const size of [1, 2, 3, 7, 8]) {
         const read: UserId[] = [];
         for (let offset = 0; offset < 9; offset += size) {
@@ -67,7 +67,7 @@ export function describePeople(context: AccountsContext): void {
     test("people: an account → counts of its own data", async () => {
       const { account } = await newAccountWithData();
       const summary = { ...account, ...MEMBER, seenAt: undefined, subscriptions: 17, rows: 20 };
-      const { password: _, ...expected } = { password: "", ...summary };
+      const { passwordHash: _, ...expected } = { passwordHash: "", ...summary };
       assert.deepEqual(await people.get(account.user), expected);
       assert.equal(await people.get(newUser()), undefined);
       const { people: all, total } = await people.page({ offset: 0, size: 10_000 });
@@ -99,7 +99,7 @@ export function describePeople(context: AccountsContext): void {
     test("people: the first account of the operator → administrator, later ones not", async (t) => {
       const fresh = await openForTest(t);
       const isAdmin = async (user: UserId) => (await fresh.accounts.get(user))?.account.isAdmin;
-      await fresh.accounts.create(4_711, newAccountNamed("stranger", { isOwner: false }), NOW);
+      await fresh.accounts.create(4_711, newAccountNamed("stranger", { isCreatedByOperator: false }), NOW);
       assert.equal(await fresh.accounts.create(4_712, newAccountNamed("owner"), NOW), LOCAL_USER);
       await fresh.accounts.create(4_713, newAccountNamed("second"), NOW);
       assert.deepEqual([await isAdmin(4_711), await isAdmin(LOCAL_USER), await isAdmin(4_713)], [false, true, false]);
@@ -108,7 +108,7 @@ export function describePeople(context: AccountsContext): void {
     test("people: disabled → no credential works, the data stays, and tokens work again when enabled", async () => {
       const { account, token, session } = await newAccountWithData();
       const { user } = account;
-      const hash = (await accounts.get(user))?.password ?? "";
+      const hash = (await accounts.get(user))?.passwordHash ?? "";
       const reset = await add(user, { kind: "password-reset" });
       const before = await subscriptions.page(user, { offset: 0, size: 100 });
       assert.equal(await people.change(SERVER, user, "disable", later(5)), "done");
@@ -280,17 +280,20 @@ export function describePeople(context: AccountsContext): void {
       assert.equal(await accounts.removeCredential(admin, "invitation", revoked.credential.id, next()), true);
       assert.equal(await accounts.removeCredential(admin, "invitation", revoked.credential.id, next()), false);
       const name = `joined-${admin.user}`;
-      const account = { ...newAccountNamed(name, { isOwner: false, invitation: invitation.hash }), ...joined };
+      const account = {
+        ...newAccountNamed(name, { isCreatedByOperator: false, invitationHash: invitation.hash }),
+        ...joined,
+      };
       const user = newUser();
       assert.equal(await accounts.create(user, account, next()), user);
-      const signedUp = { ...newAccountNamed(`${name}-2`, { isOwner: false }), ...joined };
+      const signedUp = { ...newAccountNamed(`${name}-2`, { isCreatedByOperator: false }), ...joined };
       assert.equal(await accounts.create(newUser(), signedUp, next()), user + 1);
       const reset = credential(user, at({ kind: "password-reset" }));
       assert.equal(await accounts.addCredential(admin, reset), "added");
       const caller = { ...asUser(user), credentialHash: reset.hash };
-      const set = { password: "new", resetBy: joined.actor };
+      const set = { passwordHash: "new", resetBy: joined.actor };
       assert.equal(await accounts.setPassword(caller, set, next()), true);
-      await assert.rejects(accounts.setPassword(caller, { ...set, password: "newer" }, next()), AccessRevoked);
+      await assert.rejects(accounts.setPassword(caller, { ...set, passwordHash: "newer" }, next()), AccessRevoked);
       for (const kind of ["promote", "demote", "disable", "enable"] as const)
         assert.equal(await people.change(admin, user, kind, next()), "done");
       assert.equal(await accounts.delete(admin, next(), user), "deleted");
@@ -337,18 +340,18 @@ export function describePeople(context: AccountsContext): void {
       const [reset, other] = [await add(user, { kind: "password-reset" }), await add(user, { kind: "password-reset" })];
       const tries = await Promise.allSettled(
         times(8, (index) =>
-          accounts.setPassword({ ...asUser(user), credentialHash: reset.hash }, { password: `new ${index}` }, NOW),
+          accounts.setPassword({ ...asUser(user), credentialHash: reset.hash }, { passwordHash: `new ${index}` }, NOW),
         ),
       );
       const done = tries.map((attempt) => (attempt.status === "fulfilled" ? attempt.value : "refused"));
       assert.deepEqual([countOf<unknown>(done, true), countOf<unknown>(done, "refused")], [1, 7]);
-      assert.equal((await accounts.get(user))?.password, `new ${done.indexOf(true)}`);
+      assert.equal((await accounts.get(user))?.passwordHash, `new ${done.indexOf(true)}`);
       for (const { hash } of [reset, other]) assert.equal(await accounts.findCredential(hash), undefined);
     });
 
     test("passwords: changed and tokens revoked → no token remains", async () => {
       const { account, token } = await newAccountWithData();
-      const set = { password: `hash ${account.user}`, revokesTokens: true };
+      const set = { passwordHash: `hash ${account.user}`, revokesTokens: true };
       assert.equal(await accounts.setPassword(asUser(account.user), set, NOW), true);
       assert.equal(await accounts.findCredential(token.hash), undefined);
     });

@@ -26,7 +26,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
     const subscribe = async (user: UserId, ...urls: string[]) => {
       const drafts = urls.map((feedUrl) => {
         const parsed = readFeedUrl(feedUrl);
-        if ("fault" in parsed) throw new Error(parsed.fault);
+        if ("errorCode" in parsed) throw new Error(parsed.errorCode);
         return { kind: "add", id: uuid(), feedUrl, feed: parsed.feed } as const;
       });
       await store.change(asUser(user), drafts, NOW);
@@ -171,7 +171,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const [first] = await subscribe(user, ...urls);
       const feedUrl = newUrl();
       const parsed = readFeedUrl(feedUrl);
-      if ("fault" in parsed) assert.fail();
+      if ("errorCode" in parsed) assert.fail();
       await store.change(asUser(user), [{ kind: "update", id: first?.id ?? "", feedUrl, feed: parsed.feed }], NOW);
       const seen = async (after: number, limit: number) =>
         (await podcasts.changedFeeds(user, after, limit)).map((each) => [each.feedUrl, each.sequence]);
@@ -214,7 +214,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
     test("subscribers and isAnyActive: several users → URLs as they have them; active by their last use", async () => {
       const url = newUrl();
       const [local, idle, busy, app] = [newUser(), newUser(), newUser(), newUser()];
-      const account = { issuer: "", password: "p", isOwner: false, invitation: undefined };
+      const account = { issuer: "", passwordHash: "p", isCreatedByOperator: false, invitationHash: undefined };
       await store.accounts.create(newUser(), { ...account, name: "first-of-podcasts" }, NOW);
       for (const user of [idle, busy, app]) await store.accounts.create(user, { ...account, name: `n${user}` }, NOW);
       await subscribe(idle, url);
@@ -246,7 +246,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       assert.equal(await isActive(local), true, "a user without an account");
     });
 
-    test("findByTitle: subscriptions with that title → in steps by user; an update with `oldTitle` leaves other titles alone", async () => {
+    test("findByTitle: subscriptions with that title → in steps by user; an update with `expectedTitle` leaves other titles alone", async () => {
       const url = newUrl();
       const [one, two, other] = [newUser(), newUser(), newUser()];
       const idFor = new Map<UserId, string>();
@@ -262,7 +262,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       assert.deepEqual(await podcasts.findByTitle(id, "Theirs", one, 9), [entry(two)]);
       assert.deepEqual(await podcasts.findByTitle(id, "theirs", NOBODY, 9), []);
       for (const user of [one, other]) {
-        const update = { kind: "update", id: idFor.get(user) ?? "", title: "", oldTitle: "Theirs" } as const;
+        const update = { kind: "update", id: idFor.get(user) ?? "", title: "", expectedTitle: "Theirs" } as const;
         await store.change(asUser(user), [update], NOW);
       }
       const titleOf = async (user: UserId) => (await store.page(user, { offset: 0, size: 1 })).items[0]?.title;
@@ -293,7 +293,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
 
     test("delete an account: podcasts that only it had → erased with it, in every step; shared ones stay", async () => {
       const [user, other] = [newUser(), newUser()];
-      const account = { issuer: "", password: "p", isOwner: false, invitation: undefined };
+      const account = { issuer: "", passwordHash: "p", isCreatedByOperator: false, invitationHash: undefined };
       await store.accounts.create(newUser(), { ...account, name: "second-of-podcasts" }, NOW);
       await store.accounts.create(user, { ...account, name: `n${user}` }, NOW);
       const urls = Array.from({ length: 1_500 }, newUrl);

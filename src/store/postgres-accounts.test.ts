@@ -51,7 +51,7 @@ test("deletion: the process stops halfway → the next sweep finishes it", async
   const name = new URL(url).pathname.slice(1);
   const deleting = assert.rejects(first.accounts.delete(asUser(4_711), new Date()), {
     name: "StoreUnavailable",
-    unknown: true,
+    isOutcomeUnknown: true,
   });
   while ((await next.accounts.get(4_711)) !== undefined) await setImmediate();
   await first.close();
@@ -70,13 +70,13 @@ test("password: changed while writers that use it wait for the list → does not
   const other = new pg.Client({ connectionString: url });
   await other.connect();
   t.after(() => Promise.all([store.close(), other.end()]));
-  const account = newAccountNamed("ann", { isOwner: false });
+  const account = newAccountNamed("ann", { isCreatedByOperator: false });
   const user = await store.accounts.create(4_711, account, NOW);
   assert.ok(typeof user === "number");
   await addTo(store, asUser(user), draftsOf(0), NOW);
   await other.query("begin");
   await other.query("select 1 from earmark.lists where user_id = $1 for update", [user]);
-  const caller = { ...asUser(user), passwordHash: account.password };
+  const caller = { ...asUser(user), passwordHash: account.passwordHash };
   const writes = [
     addTo(store, caller, draftsOf(1), NOW),
     store.apps.saveDevice(caller, { key: "phone", device: "phone" }, {}, NOW),
@@ -84,7 +84,7 @@ test("password: changed while writers that use it wait for the list → does not
   const waiting = `select 1 from pg_stat_activity
     where datname = current_database() and state = 'active' and query like '%from earmark.lists%for update'`;
   while ((await server.query(waiting, new URL(url).pathname.slice(1))).length < writes.length) await setImmediate();
-  assert.equal(await store.accounts.setPassword(asUser(user), { password: "another hash" }, NOW), true);
+  assert.equal(await store.accounts.setPassword(asUser(user), { passwordHash: "another hash" }, NOW), true);
   await other.query("rollback");
   await Promise.all(writes);
 });

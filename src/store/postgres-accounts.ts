@@ -120,19 +120,19 @@ export class PostgresAccounts implements AccountStore {
 
   async get(user: UserId): Promise<StoredAccount | undefined> {
     const [row] = await this.#query<AccountRow>(`select ${ACCOUNT} from earmark.accounts a where user_id = $1`, user);
-    return row && { account: toAccount(row), password: row.password };
+    return row && { account: toAccount(row), passwordHash: row.password };
   }
 
   setPassword(caller: Caller, newPassword: NewPassword, at: Date): Promise<boolean> {
     const { user } = caller;
-    const { password, keepSession, expectedHash, revokesTokens, resetBy } = newPassword;
+    const { passwordHash, keepSession, expectedHash, revokesTokens, resetBy } = newPassword;
     return this.#transact(async (connection) => {
       const current = (await lockAccount(connection, user))?.password;
       // Hashes are unique, so an earlier attempt whose reply was lost has already set this one.
-      if (current === password) return true;
+      if (current === passwordHash) return true;
       await requireCredential(connection, caller, at);
       if (current === undefined || (expectedHash !== undefined && current !== expectedHash)) return false;
-      await connection.query("update earmark.accounts set password = $2 where user_id = $1", [user, password]);
+      await connection.query("update earmark.accounts set password = $2 where user_id = $1", [user, passwordHash]);
       await endSessions(connection, user, keepSession, revokesTokens);
       if (resetBy !== undefined)
         await addAuditEntry(connection, "password-reset", await nameOf(connection, user), resetBy, at);
@@ -187,7 +187,7 @@ export class PostgresAccounts implements AccountStore {
       await this.#erase(user).catch((cause: unknown) => {
         throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
           cause,
-          unknown: true,
+          isOutcomeUnknown: true,
         });
       });
     }
@@ -227,7 +227,7 @@ export class PostgresAccounts implements AccountStore {
   }
 
   addCredential(caller: Caller, added: NewCredential): Promise<"added" | "full" | "gone"> {
-    const { credential, hash, atMost, password } = added;
+    const { credential, hash, atMost, passwordHash } = added;
     const { id, kind, user, scope, label, createdAt, usedAt, expiresAt } = credential;
     return this.#transact(async (connection) => {
       if (caller.requiresAdmin === true) await lockAdministration(connection);
@@ -243,7 +243,7 @@ export class PostgresAccounts implements AccountStore {
       await requireCredential(connection, caller, createdAt);
       await requireAdmin(connection, caller);
       if (user !== NOBODY && current?.isDisabled !== false) return "gone";
-      if (password !== undefined && current?.password !== password) return "gone";
+      if (passwordHash !== undefined && current?.password !== passwordHash) return "gone";
       if (Number(rows[0]?.count) >= atMost) return "full";
       const { rowCount } = await connection.query(
         "insert into earmark.credential_users (hash, user_id) values ($1, $2) on conflict do nothing",

@@ -23,13 +23,13 @@ import {
 import { AccessRevoked, type Caller, type UserId } from "../subscriptions.ts";
 import {
   advance,
-  isDropped,
   KEPT_MARKS,
   type Mark,
   type Progress,
   type Seen,
   type SyncKind,
   type SyncState,
+  shouldDrop,
 } from "../sync-marks.ts";
 import { DELETED, episodeKey, feedKeyHex } from "./keys.ts";
 import { type Connection, namedStatement, type Postgres, transact } from "./postgres-connection.ts";
@@ -247,7 +247,7 @@ async function addMark(connection: Connection, user: UserId, kind: SyncKind, mar
   const beyond = `${MARK} order by stamp desc limit 2 offset ${KEPT_MARKS}`;
   const { rows } = await connection.query<MarkRow>(beyond, [user, kind]);
   const [old, older] = rows.map(toMark);
-  if (old !== undefined && isDropped(old, older)) {
+  if (old !== undefined && shouldDrop(old, older)) {
     const sql = "delete from earmark.sync_marks where user_id = $1 and kind = $2 and stamp = $3";
     await connection.query(sql, [user, kind, old.stamp]);
   }
@@ -321,7 +321,7 @@ async function addActions(connection: Connection, user: UserId, actions: readonl
   const stored = new Map(found.rows.map((row) => [keyOf(row.feed, row.episode, row.kind), toAction(row)]));
   const before = Number(last_action.rows[0]?.last);
   const present = actions.map(({ kind }, index) => stored.get(keyOf(feeds[index], episodes[index], kind)));
-  const { written, replaced, last, isBeaten } = mergeActions(actions, present, before);
+  const { written, replaced, last, hasLosers } = mergeActions(actions, present, before);
   if (replaced.length > 0) {
     const sql = "delete from earmark.episode_actions where user_id = $1 and sequence = any($2)";
     await connection.query(sql, [user, replaced]);
@@ -330,7 +330,7 @@ async function addActions(connection: Connection, user: UserId, actions: readonl
     await insertActions(connection, user, written);
     await evictActions(connection, user, last);
   }
-  return { before, after: isBeaten ? before : last };
+  return { before, after: hasLosers ? before : last };
 }
 
 async function insertActions(connection: Connection, user: UserId, actions: readonly ActionToWrite[]): Promise<void> {

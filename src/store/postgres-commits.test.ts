@@ -164,10 +164,16 @@ test("accounts: reply lost → done once", async () => {
     await cut;
     return result;
   };
-  const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
+  const account = {
+    name: "ann",
+    issuer: "",
+    passwordHash: "hash",
+    isCreatedByOperator: false,
+    invitationHash: undefined,
+  };
   assert.equal(await lose(() => accounts.create(4_711, account, NOW)), 4_711);
   assert.equal(
-    await lose(() => accounts.setPassword(asUser(4_711), { password: "other", expectedHash: "hash" }, NOW)),
+    await lose(() => accounts.setPassword(asUser(4_711), { passwordHash: "other", expectedHash: "hash" }, NOW)),
     true,
   );
   const credential = { id: idOf(1), kind: "token", user: 4_711, scope: "write", label: "", createdAt: NOW } as const;
@@ -200,7 +206,7 @@ test("commit: lost, and the server stays unreachable → the outcome is unknown"
   void proxy.cutAtCommit("after", () => sleep(4_000));
   await assert.rejects(
     addTo(store, asUser(USER), drafts(1), NOW),
-    (error: unknown) => error instanceof StoreUnavailable && error.unknown,
+    (error: unknown) => error instanceof StoreUnavailable && error.isOutcomeUnknown,
   );
 });
 
@@ -242,7 +248,7 @@ test("access: a change that ends its own credential, reply lost → reported as 
   };
   await lose(() => store.accounts.removeCredential(first, "token", idOf(1), NOW));
   await assert.rejects(store.accounts.removeCredential(first, "token", idOf(1), NOW), AccessRevoked);
-  await lose(() => store.accounts.setPassword(second, { password: "other", expectedHash: "hash" }, NOW));
+  await lose(() => store.accounts.setPassword(second, { passwordHash: "other", expectedHash: "hash" }, NOW));
   await lose(() => store.accounts.delete(second, NOW), "deleted");
   await assert.rejects(store.accounts.delete(second, NOW), AccessRevoked);
 });

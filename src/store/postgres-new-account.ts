@@ -29,16 +29,16 @@ async function createInTransaction(
   account: NewAccount,
   at: Date,
 ): Promise<Outcome> {
-  const { name, issuer, password, invitation } = account;
+  const { name, issuer, passwordHash, invitationHash } = account;
   const key = identityKey(name, issuer).toString("hex");
   const existing = await findIdentity(connection, key);
   // Hashes are unique: the same one means that an earlier attempt, whose reply was lost, created this account.
-  if (existing !== undefined && password !== "" && existing.password === password) return existing.user;
+  if (existing !== undefined && passwordHash !== "" && existing.passwordHash === passwordHash) return existing.user;
   const state = await readState(connection, account);
   const decision = decideNewAccount(account, { ...state, isNameTaken: existing !== undefined });
   if (typeof decision === "string") return decision;
-  if (state.invitationKind === "invitation" && invitation !== undefined) {
-    if ((await deleteCredentials(connection, NOBODY, "hash = $2", bytesOf(invitation))) !== 1) return "not-invited";
+  if (state.invitationKind === "invitation" && invitationHash !== undefined) {
+    if ((await deleteCredentials(connection, NOBODY, "hash = $2", bytesOf(invitationHash))) !== 1) return "not-invited";
   }
   const user = decision.becomesLocalUser ? LOCAL_USER : requested;
   if (!decision.becomesLocalUser) {
@@ -53,7 +53,7 @@ async function createInTransaction(
   const { rowCount: created } = await connection.query(
     `insert into earmark.accounts (user_id, created_at, name, issuer, password, is_admin) values ($1, $2, $3, $4, $5, $6)
      on conflict do nothing`,
-    [user, at.getTime(), name, issuer, password, decision.becomesAdmin ? 1 : 0],
+    [user, at.getTime(), name, issuer, passwordHash, decision.becomesAdmin ? 1 : 0],
   );
   if (created !== 1) {
     if (!decision.becomesLocalUser) throw new StoreUnavailable("the new user id is taken");
@@ -69,7 +69,7 @@ async function createInTransaction(
 async function findIdentity(
   connection: Connection,
   key: string,
-): Promise<{ readonly user: UserId; readonly password: string | undefined } | undefined> {
+): Promise<{ readonly user: UserId; readonly passwordHash: string | undefined } | undefined> {
   const { rows } = await connection.query<{ user_id: string }>(
     "select user_id from earmark.identities where key = $1",
     [key],
@@ -80,15 +80,15 @@ async function findIdentity(
     "select password from earmark.accounts where user_id = $1",
     [user],
   );
-  return { user, password: accounts[0]?.password };
+  return { user, passwordHash: accounts[0]?.password };
 }
 
 async function readState(connection: Connection, account: NewAccount): Promise<Omit<NewAccountState, "isNameTaken">> {
-  const { invitation } = account;
+  const { invitationHash } = account;
   const { rows: links } = await connection.query<{ kind: Credential["kind"]; given: boolean }>(
     `select kind, hash = $2 as given from earmark.credentials
      where user_id = $1 and (hash = $2 or kind = 'setup') order by hash = $2 desc limit 2`,
-    [NOBODY, invitation === undefined ? null : bytesOf(invitation)],
+    [NOBODY, invitationHash === undefined ? null : bytesOf(invitationHash)],
   );
   const { rows: local } = await connection.query("select 1 from earmark.accounts where user_id = $1", [LOCAL_USER]);
   const { rows: deleted } = await connection.query("select 1 from earmark.lists where user_id = $1 and sequence = $2", [
@@ -102,7 +102,7 @@ async function readState(connection: Connection, account: NewAccount): Promise<O
     ? await connection.query("select 1 from earmark.accounts limit 1")
     : { rows: [1] };
   // Only the operator's account can become an administrator.
-  const { rows: admins } = account.isOwner
+  const { rows: admins } = account.isCreatedByOperator
     ? await connection.query("select 1 from earmark.accounts where is_admin = 1 limit 1")
     : { rows: [1] };
   return {

@@ -31,7 +31,7 @@ test("outage: server unreachable → fails, and recovers within two seconds", as
   proxy.mode = "refuse";
   await assert.rejects(
     addTo(store, asUser(USER), drafts(1), NOW),
-    (error: unknown) => error instanceof StoreUnavailable && !error.unknown,
+    (error: unknown) => error instanceof StoreUnavailable && !error.isOutcomeUnknown,
   );
   await assert.rejects(store.page(USER, { offset: 0, size: 1 }), isUnavailable);
   await assert.rejects(store.ready(), isUnavailable);
@@ -161,7 +161,7 @@ test("failover: the primary becomes read-only → writes fail, then recover", as
   await server.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
   await assert.rejects(
     addTo(store, asUser(USER), drafts(1), NOW),
-    (error: unknown) => error instanceof StoreUnavailable && !error.unknown,
+    (error: unknown) => error instanceof StoreUnavailable && !error.isOutcomeUnknown,
   );
   const adding = addTo(store, asUser(USER), drafts(1), NOW);
   await sleep(100);

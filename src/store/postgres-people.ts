@@ -4,19 +4,18 @@ import { type Account, NOBODY } from "../account-store.ts";
 import {
   ACCOUNT_CHANGES,
   type AccountChangeKind,
+  type AccountSummary,
   type AuditAction,
   type AuditEntry,
-  applyChange,
+  applyAccountChange,
   COUNTED_TABLES,
   credentialAction,
   isActiveAdmin,
   type LoggedCredential,
   MAX_ROWS,
-  type PageWindow,
   type PeopleStore,
-  type PersonSummary,
 } from "../people-store.ts";
-import { type Actor, type Caller, COMMAND_LINE, type UserId } from "../subscriptions.ts";
+import { type Actor, type Caller, COMMAND_LINE, type UserId, type Window } from "../subscriptions.ts";
 import { type Connection, type Postgres, transact } from "./postgres-connection.ts";
 import {
   deleteCredentials,
@@ -100,7 +99,7 @@ export class PostgresPeople implements PeopleStore {
     this.#postgres = postgres;
   }
 
-  page({ offset, size }: PageWindow): Promise<{ people: PersonSummary[]; total: number }> {
+  page({ offset, size }: Window): Promise<{ people: AccountSummary[]; total: number }> {
     return this.#postgres.retry(async (connection) => {
       // The index alone finds the accounts of a page, however many come before it.
       const { rows: users } = await connection.query<Pick<PersonRow, "user_id">>(
@@ -111,13 +110,13 @@ export class PostgresPeople implements PeopleStore {
         `${PERSON} where a.user_id = any($1) order by created_at, a.user_id`,
         [users.map(({ user_id }) => user_id)],
       );
-      const people: PersonSummary[] = [];
+      const people: AccountSummary[] = [];
       for (const row of rows) people.push(await toPerson(connection, row));
       return { people, total: await count(connection, "accounts") };
     });
   }
 
-  get(user: UserId): Promise<PersonSummary | undefined> {
+  get(user: UserId): Promise<AccountSummary | undefined> {
     return this.#postgres.retry(async (connection) => {
       const { rows } = await connection.query<PersonRow>(`${PERSON} where a.user_id = $1`, [user]);
       return rows[0] && toPerson(connection, rows[0]);
@@ -134,7 +133,7 @@ export class PostgresPeople implements PeopleStore {
         [user],
       );
       const account = rows[0] && toAccount(rows[0]);
-      const next = account && applyChange(kind, account, at);
+      const next = account && applyAccountChange(kind, account, at);
       // On a retry: the first attempt, whose reply was lost, may have ended the caller's own access.
       if (mayHaveCommitted && account !== undefined && next === undefined) return "done";
       await requirePassword(connection, caller);
@@ -156,7 +155,7 @@ export class PostgresPeople implements PeopleStore {
     return this.#postgres.retry((connection) => transact(connection, work));
   }
 
-  auditLog({ offset, size }: PageWindow): Promise<{ entries: AuditEntry[]; total: number }> {
+  auditLog({ offset, size }: Window): Promise<{ entries: AuditEntry[]; total: number }> {
     return this.#postgres.retry(async (connection) => {
       const { rows } = await connection.query<AuditRow>(
         `select acted_at, id, action, actor, address, target from earmark.audit_log
@@ -197,7 +196,7 @@ async function switchCredentials(connection: Connection, user: UserId, kind: "di
   }
 }
 
-async function toPerson(connection: Connection, row: PersonRow): Promise<PersonSummary> {
+async function toPerson(connection: Connection, row: PersonRow): Promise<AccountSummary> {
   const { rows } = await connection.query<{ rows: string }>(COUNT_ROWS, [row.user_id]);
   return {
     ...toAccount(row),

@@ -128,7 +128,10 @@ export class ListWriter {
       });
     } catch (error) {
       if (group.unconfirmed === undefined || !(error instanceof StoreUnavailable)) throw error;
-      throw new StoreUnavailable("the outcome of a write to PostgreSQL is unknown", { cause: error, unknown: true });
+      throw new StoreUnavailable("the outcome of a write to PostgreSQL is unknown", {
+        cause: error,
+        isOutcomeUnknown: true,
+      });
     }
   }
 

@@ -100,7 +100,13 @@ test("change: three processes write one list → each feed once, in order, witho
 
 test("change: another process deletes the account → AccessRevoked, and nothing is left", async () => {
   const { store, other, url } = await openOverProxy(server);
-  const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
+  const account = {
+    name: "ann",
+    issuer: "",
+    passwordHash: "hash",
+    isCreatedByOperator: false,
+    invitationHash: undefined,
+  };
   const user = Number(await other.accounts.create(4_711, account, NOW));
   await addTo(store, asUser(user), drafts(0, 3), NOW);
   await addTo(store, asUser(user), drafts(3, 3), NOW);

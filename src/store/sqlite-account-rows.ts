@@ -32,7 +32,7 @@ export function toAccount(row: AccountRow | undefined): StoredAccount | undefine
       ...{ user, name, issuer, createdAt: new Date(createdAt), isAdmin: isAdmin === 1 },
       disabledAt: toDate(disabledAt),
     },
-    password,
+    passwordHash: password,
   };
 }
 

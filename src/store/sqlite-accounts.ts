@@ -128,7 +128,7 @@ export class AccountWriter {
   }
 
   #create(change: AccountChange & { kind: "create" }): number {
-    const { user: requested, name, issuer, password, invitation, at } = change;
+    const { user: requested, name, issuer, passwordHash, invitationHash, at } = change;
     const key = identityKey(name, issuer);
     const decision = decideNewAccount(change, {
       hasAccounts: this.#has("select 1 from accounts limit 1"),
@@ -138,11 +138,11 @@ export class AccountWriter {
         this.#has("select 1 from accounts where user_id = ?", LOCAL_USER) ||
         this.#has("select 1 from lists where user_id = ? and sequence = ?", LOCAL_USER, DELETED),
       invitationKind:
-        invitation === undefined
+        invitationHash === undefined
           ? undefined
           : this.#statements.get<[Credential["kind"]]>(
               "select kind from credentials where hash = ?",
-              bytesOf(invitation),
+              bytesOf(invitationHash),
             )?.[0],
     });
     if (decision === "not-invited") return NOT_INVITED;
@@ -154,23 +154,23 @@ export class AccountWriter {
       (!isLocal && this.#has("select 1 from lists where user_id = ?", user))
     )
       return USER_TAKEN;
-    if (invitation !== undefined) this.#run("delete from credentials where hash = ?", bytesOf(invitation));
+    if (invitationHash !== undefined) this.#run("delete from credentials where hash = ?", bytesOf(invitationHash));
     if (decision.endsSetup) this.#run("delete from credentials where kind = 'setup'");
     this.#run("insert into identities (key, user_id) values (?, ?)", key, user);
     this.#run(
       "insert into accounts (user_id, name, issuer, password, created_at, is_admin) values (?, ?, ?, ?, ?, ?)",
-      ...[user, name, issuer, password, at, decision.becomesAdmin ? 1 : 0],
+      ...[user, name, issuer, passwordHash, at, decision.becomesAdmin ? 1 : 0],
     );
     this.#people.addAuditEntry(creationAction(change), referenceOf(change), change.actor, at);
     return isLocal ? DONE_AS_LOCAL_USER : DONE;
   }
 
   #setPassword(change: AccountChange & { kind: "password" }): number {
-    const { user, password, keepSession, expectedHash, revokesTokens, resetBy, at } = change;
+    const { user, passwordHash, keepSession, expectedHash, revokesTokens, resetBy, at } = change;
     const isExpected = (hash: string) =>
       this.#has("select 1 from accounts where user_id = ? and password = ?", user, hash);
     if (expectedHash !== undefined && !isExpected(expectedHash)) return NOTHING;
-    if (this.#run("update accounts set password = ? where user_id = ?", password, user) === NOTHING) return NOTHING;
+    if (this.#run("update accounts set password = ? where user_id = ?", passwordHash, user) === NOTHING) return NOTHING;
     this.#endSessions(user, keepSession, revokesTokens);
     if (resetBy !== undefined) this.#people.addAuditEntry("password-reset", this.#people.nameOf(user), resetBy, at);
     return DONE;
@@ -227,14 +227,20 @@ export class AccountWriter {
     return DONE;
   }
 
-  #addCredential({ credential, hash, atMost, password, actor }: AccountChange & { kind: "add-credential" }): number {
+  #addCredential({
+    credential,
+    hash,
+    atMost,
+    passwordHash,
+    actor,
+  }: AccountChange & { kind: "add-credential" }): number {
     const { id, kind, user, scope, label, createdAt, usedAt, expiresAt } = credential;
     const account = this.#statements.get<[string]>(
       "select password from accounts where user_id = ? and disabled_at = 0",
       user,
     );
     if (user !== NOBODY && account === undefined) return GONE;
-    if (password !== undefined && account?.[0] !== password) return GONE;
+    if (passwordHash !== undefined && account?.[0] !== passwordHash) return GONE;
     const [count = 0] =
       this.#statements.get<[number]>("select count(*) from credentials where user_id = ? and kind = ?", user, kind) ??
       [];
@@ -322,7 +328,7 @@ export class SqliteAccounts implements AccountStore {
       await this.#eraseRest(user, at).catch((cause: unknown) => {
         throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
           cause,
-          unknown: true,
+          isOutcomeUnknown: true,
         });
       });
     }

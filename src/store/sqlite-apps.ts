@@ -24,15 +24,15 @@ import {
 import { AccessRevoked, type Caller, type UserId } from "../subscriptions.ts";
 import {
   advance,
-  isDropped,
   KEPT_MARKS,
   type Mark,
   type Progress,
   type Seen,
   type SyncKind,
   type SyncState,
+  shouldDrop,
 } from "../sync-marks.ts";
-import { turn } from "../turns.ts";
+import { yieldTurn } from "../turns.ts";
 import { DELETED, episodeKey, feedKey } from "./keys.ts";
 import { wrapReadErrors } from "./sqlite-file.ts";
 import { Statements } from "./sqlite-statements.ts";
@@ -136,7 +136,7 @@ export class AppWriter {
       kind,
     );
     const [mark, older] = old.map(([at, number]) => ({ stamp: at, sequence: number }));
-    if (mark !== undefined && isDropped(mark, older))
+    if (mark !== undefined && shouldDrop(mark, older))
       this.#statements.run(
         "delete from sync_marks where user_id = ? and kind = ? and stamp = ?",
         user,
@@ -186,7 +186,7 @@ export class AppWriter {
       const row = this.#statements.get<ActionRow>(`${ACTION} and feed = ? and episode = ? and kind = ?`, user, ...keys);
       return row && toAction(row);
     });
-    const { written, replaced, last, isBeaten } = mergeActions(actions, stored, before);
+    const { written, replaced, last, hasLosers } = mergeActions(actions, stored, before);
     for (const sequence of replaced)
       this.#statements.run("delete from episode_actions where user_id = ? and sequence = ?", user, sequence);
     for (const action of written) {
@@ -201,7 +201,7 @@ export class AppWriter {
       );
     }
     if (written.length > 0) this.#evictActions(user, last);
-    return { before, after: isBeaten ? before : last };
+    return { before, after: hasLosers ? before : last };
   }
 
   /** Counts only if there can be too many, because counting is slow. */
@@ -339,7 +339,7 @@ export class SqliteApps implements AppStore {
     const first = wrapReadErrors(() => this.#statements.get<[number | null]>(sql, user))?.[0] ?? upTo;
     for (let start = Math.max(after, first - 1); start < upTo; start += WINDOW) {
       yield start;
-      await turn();
+      await yieldTurn();
     }
   }
 

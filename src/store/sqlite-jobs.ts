@@ -41,12 +41,12 @@ export type JobResult =
   | "access-revoked"
   | number;
 
-/** A failure is `unknown` if the group may have been stored nevertheless. */
+/** The outcome is unknown if the group may have been stored nevertheless. */
 export type GroupResult =
   | { readonly results: readonly JobResult[] }
-  | { readonly failure: Error; readonly unknown: boolean };
+  | { readonly failure: Error; readonly isOutcomeUnknown: boolean };
 
-type PackedDetails = Pick<Update, "title" | "oldTitle" | "folders">;
+type PackedDetails = Pick<Update, "title" | "expectedTitle" | "folders">;
 
 /** Changes as sent between threads, because strings are cloned four times as fast as objects. */
 export interface PackedChanges {
@@ -58,18 +58,18 @@ export interface PackedChanges {
 
 const TEXTS_PER_CHANGE = 5;
 
-type Fields = { readonly kind: Change["kind"] } & Partial<Omit<Draft, "kind">> & Pick<Update, "oldTitle">;
+type Fields = { readonly kind: Change["kind"] } & Partial<Omit<Draft, "kind">> & Pick<Update, "expectedTitle">;
 
 export function packChanges(changes: readonly Change[]): PackedChanges {
   const texts: string[] = [];
   const details = new Map<number, PackedDetails>();
   for (const [index, change] of changes.entries()) {
-    const { kind, id = "", fallbackId = "", feedUrl = "", feed = "", title, oldTitle, folders }: Fields = change;
+    const { kind, id = "", fallbackId = "", feedUrl = "", feed = "", title, expectedTitle, folders }: Fields = change;
     texts.push(kind, id, fallbackId, feedUrl, feed);
     if (title !== undefined || folders !== undefined)
       details.set(index, {
         ...(title === undefined ? {} : { title }),
-        ...(oldTitle === undefined ? {} : { oldTitle }),
+        ...(expectedTitle === undefined ? {} : { expectedTitle }),
         ...(folders === undefined ? {} : { folders }),
       });
   }

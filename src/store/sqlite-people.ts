@@ -5,21 +5,20 @@ import { NOBODY } from "../account-store.ts";
 import {
   ACCOUNT_CHANGES,
   type AccountChangeKind,
+  type AccountSummary,
   AUDIT_MS,
   type AuditAction,
   type AuditEntry,
-  applyChange,
+  applyAccountChange,
   COUNTED_TABLES,
   credentialAction,
   isActiveAdmin,
   type LoggedCredential,
   MAX_ROWS,
-  type PageWindow,
   type PeopleStore,
-  type PersonSummary,
 } from "../people-store.ts";
-import { type Actor, asUser, type Caller, COMMAND_LINE, type UserId } from "../subscriptions.ts";
-import { turn } from "../turns.ts";
+import { type Actor, asUser, type Caller, COMMAND_LINE, type UserId, type Window } from "../subscriptions.ts";
+import { yieldTurn } from "../turns.ts";
 import { idKey, idOfKey } from "./keys.ts";
 import { NEVER, toDate } from "./sqlite-account-rows.ts";
 import { wrapReadErrors } from "./sqlite-file.ts";
@@ -58,7 +57,7 @@ export class PeopleWriter {
       this.#statements.get<[number, number]>("select is_admin, disabled_at from accounts where user_id = ?", user) ??
       [];
     if (admin === undefined || disabled === undefined) return GONE;
-    const next = applyChange(change, { isAdmin: admin === 1, disabledAt: toDate(disabled) }, new Date(at));
+    const next = applyAccountChange(change, { isAdmin: admin === 1, disabledAt: toDate(disabled) }, new Date(at));
     if (next === undefined) return DONE;
     if (!isActiveAdmin(next) && this.isLastAdmin(user)) return LAST_ADMIN;
     const disabledAt = next.disabledAt?.getTime() ?? NEVER;
@@ -133,23 +132,23 @@ export class SqlitePeople implements PeopleStore {
     this.#write = write;
   }
 
-  async page({ offset, size }: PageWindow): Promise<{ people: PersonSummary[]; total: number }> {
+  async page({ offset, size }: Window): Promise<{ people: AccountSummary[]; total: number }> {
     const rows = wrapReadErrors(() => this.#statements.all<PersonRow>(PERSON_PAGE, size, offset));
-    const people: PersonSummary[] = [];
+    const people: AccountSummary[] = [];
     for (const row of rows) {
       // Counting the rows of many large accounts takes a while.
-      await turn();
+      await yieldTurn();
       people.push(this.#toPerson(row));
     }
     return { people, total: this.#count("accounts") };
   }
 
-  async get(user: UserId): Promise<PersonSummary | undefined> {
+  async get(user: UserId): Promise<AccountSummary | undefined> {
     const row = wrapReadErrors(() => this.#statements.get<PersonRow>(`${PERSON} where a.user_id = ?`, user));
     return row && this.#toPerson(row);
   }
 
-  #toPerson([user, name, issuer, created, isAdmin, disabled, seen, subscriptions]: PersonRow): PersonSummary {
+  #toPerson([user, name, issuer, created, isAdmin, disabled, seen, subscriptions]: PersonRow): AccountSummary {
     const [rows = 0] = wrapReadErrors(() => this.#statements.get<[number]>(COUNT_ROWS, user)) ?? [];
     return {
       ...{ user, name, issuer, createdAt: new Date(created), isAdmin: isAdmin === 1 },
@@ -172,7 +171,7 @@ export class SqlitePeople implements PeopleStore {
     return result === DONE ? "done" : result === LAST_ADMIN ? "last-admin" : "gone";
   }
 
-  async auditLog({ offset, size }: PageWindow): Promise<{ entries: AuditEntry[]; total: number }> {
+  async auditLog({ offset, size }: Window): Promise<{ entries: AuditEntry[]; total: number }> {
     const rows = wrapReadErrors(() =>
       this.#statements.all<AuditRow>(
         `select acted_at, id, action, actor, address, target from audit_log

@@ -13,7 +13,7 @@ import { openStore } from "./engines.ts";
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const MARKER = /MARK[0-9a-f]{16}/g;
 const newMarker = () => `MARK${randomBytes(8).toString("hex")}`;
-const ACCOUNT = { issuer: "", isOwner: false, invitation: undefined };
+const ACCOUNT = { issuer: "", isCreatedByOperator: false, invitationHash: undefined };
 
 function newDraft(marker: string): Draft {
   const id = randomUUID();
@@ -83,7 +83,7 @@ test("erasing: removals are forgotten → gone from all files after the sweep", 
 test("erasing: a deleted account → gone from all files when the deletion is confirmed", async (t) => {
   const { store, file } = await open(t);
   const password = newMarker();
-  await store.accounts.create(3, { ...ACCOUNT, name: "ann", password }, NOW);
+  await store.accounts.create(3, { ...ACCOUNT, name: "ann", passwordHash: password }, NOW);
   const { live, removed } = await churn(store, [1, 2, 3, 4, 5], 10_000);
   assert.equal(await store.accounts.delete(asUser(3), NOW), "deleted");
   const expected = new Set([...live, ...removed].filter(({ user }) => user !== 3).map(({ marker }) => marker));
@@ -94,18 +94,18 @@ test("erasing: a deleted account → gone from all files when the deletion is co
 test("erasing: a changed password → the old hash is in no file when the change is confirmed", async (t) => {
   const { store, file } = await open(t);
   const [old, current] = [newMarker(), newMarker()];
-  await store.accounts.create(3, { ...ACCOUNT, name: "ann", password: old }, NOW);
-  assert.equal(await store.accounts.setPassword(asUser(3), { password: current }, NOW), true);
+  await store.accounts.create(3, { ...ACCOUNT, name: "ann", passwordHash: old }, NOW);
+  assert.equal(await store.accounts.setPassword(asUser(3), { passwordHash: current }, NOW), true);
   assert.deepEqual(markersIn(file), new Set([current]));
 });
 
 test("erasing: a reader needs the log → it is emptied by a later write", async (t) => {
   const { store, file } = await open(t);
   const [old, current] = [newMarker(), newMarker()];
-  await store.accounts.create(3, { ...ACCOUNT, name: "ann", password: old }, NOW);
+  await store.accounts.create(3, { ...ACCOUNT, name: "ann", passwordHash: old }, NOW);
   const reader = new DatabaseSync(file, { readOnly: true });
   reader.exec("begin; select * from lists");
-  assert.equal(await store.accounts.setPassword(asUser(3), { password: current }, NOW), true);
+  assert.equal(await store.accounts.setPassword(asUser(3), { passwordHash: current }, NOW), true);
   assert.ok(markersIn(file).has(old));
   reader.close();
   await store.accounts.sweep(NOW);

@@ -159,7 +159,7 @@ function listen(port: NonNullable<typeof parentPort>, path: string): void {
       writer ??= new Writer(path);
       result = { results: writer.write(jobs) };
     } catch (error) {
-      result = { failure: error as Error, unknown: writer?.isUnknown(error) ?? false };
+      result = { failure: error as Error, isOutcomeUnknown: writer?.isUnknown(error) ?? false };
       writer?.close();
       writer = undefined;
     }

@@ -175,8 +175,8 @@ function endWriterAtNextGroup(): void {
   };
 }
 
-const isUnavailable = (unknown: boolean) => (error: Error) =>
-  error instanceof StoreUnavailable && error.unknown === unknown;
+const isUnavailable = (isOutcomeUnknown: boolean) => (error: Error) =>
+  error instanceof StoreUnavailable && error.isOutcomeUnknown === isOutcomeUnknown;
 
 test("change: failure before the commit → not done; at the commit → unknown; then it recovers", async () => {
   const file = newFile();
@@ -306,7 +306,7 @@ test("lock: another program holds the file → writes fail, reads work, not read
   other.exec("begin immediate");
   const attempt = addTo(store, asUser(USER), drafts(100, 100), NOW);
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
-  await assert.rejects(attempt, (error: Error) => error instanceof StoreUnavailable && !error.unknown);
+  await assert.rejects(attempt, (error: Error) => error instanceof StoreUnavailable && !error.isOutcomeUnknown);
   await assert.rejects(store.ready(), StoreUnavailable);
   other.close();
   await store.ready();

@@ -346,11 +346,9 @@ class WriterThread {
     const result = await this.#ask(jobs);
     this.#hasFailed = "failure" in result;
     if (!("failure" in result)) return result.results;
-    const { failure, unknown } = result;
-    throw new StoreUnavailable(unknown ? "the outcome of a write is unknown" : "the database cannot be written", {
-      cause: failure,
-      unknown,
-    });
+    const { failure, isOutcomeUnknown } = result;
+    const message = isOutcomeUnknown ? "the outcome of a write is unknown" : "the database cannot be written";
+    throw new StoreUnavailable(message, { cause: failure, isOutcomeUnknown });
   }
 
   /** Whether the last group failed. */
@@ -371,7 +369,7 @@ class WriterThread {
       worker.postMessage(jobs);
       return await nextReply<GroupResult>(worker, unknownOutcome);
     } catch (error) {
-      return { failure: error as Error, unknown: false };
+      return { failure: error as Error, isOutcomeUnknown: false };
     }
   }
 
@@ -395,5 +393,5 @@ class WriterThread {
 
 /** If the writer ends during a group, how much of it was written is unknown. */
 function unknownOutcome(failure: Error): GroupResult {
-  return { failure, unknown: true };
+  return { failure, isOutcomeUnknown: true };
 }

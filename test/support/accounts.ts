@@ -60,10 +60,10 @@ export async function createAccount(
   at: Date,
 ): Promise<SignedIn & { readonly user: UserId }> {
   const hash = hashCheaply(password);
-  const account = { name, issuer: "", password: hash, isOwner: false, invitation: undefined };
+  const account = { name, issuer: "", passwordHash: hash, isCreatedByOperator: false, invitationHash: undefined };
   const user = await store.create(randomInt(2, 2 ** 48 - 1), account, at);
   if (typeof user === "string") throw new Error(user);
-  const issued = await new Accounts(store, { signUp: false }).openSession({ user }, { password: hash }, label, at);
+  const issued = await new Accounts(store, { signUp: false }).openSession({ user }, { passwordHash: hash }, label, at);
   if (isRefused(issued)) throw new Error(issued.refused);
   return { user, name, password, session: issued.secret, cookie: `earmark=${issued.secret}` };
 }

@@ -77,9 +77,9 @@ export function startFetching(store: Store, options: Partial<SchedulerOptions> =
 
 export async function subscribeTo(store: Store, urls: readonly string[], user: UserId): Promise<void> {
   const drafts = urls.map((feedUrl) => {
-    const reading = readFeedUrl(feedUrl);
-    if ("fault" in reading) throw new Error(reading.fault);
-    return { kind: "add", id: newId(), feedUrl, feed: reading.feed } as const;
+    const parsed = readFeedUrl(feedUrl);
+    if ("errorCode" in parsed) throw new Error(parsed.errorCode);
+    return { kind: "add", id: newId(), feedUrl, feed: parsed.feed } as const;
   });
   await store.change(asUser(user), drafts, new Date());
 }

@@ -9,7 +9,7 @@ export const FEED = "https://feeds.example/one";
 export const RESOURCE = { type: "subscription", id: ID, attributes: { feed_url: FEED } };
 export const DRAFT: RequestedDraft = { kind: "add", id: ID, idAsWritten: ID, feedUrl: FEED, feed: "feeds.example/one" };
 export const AT = new Date("2026-01-02T03:04:05.678Z");
-export const KEPT: Subscription = { id: ID, feedUrl: FEED, subscribedAt: AT };
+export const SUBSCRIPTION: Subscription = { id: ID, feedUrl: FEED, subscribedAt: AT };
 
 /** The error that the request is refused with. */
 export function failureOf(work: () => unknown): RequestFailure["error"] {

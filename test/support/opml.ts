@@ -11,11 +11,11 @@ export async function writeFile(feeds: readonly Entry[]): Promise<string> {
       return [id, { ...feed, id, subscribedAt: new Date(0) }];
     }),
   );
-  async function* lists(): AsyncGenerator<readonly Subscription[]> {
+  async function* batches(): AsyncGenerator<readonly Subscription[]> {
     yield [...subscriptions.values()];
   }
   let text = "";
-  const source = { lists: lists(), find: async (ids: readonly string[]) => ids.map((id) => subscriptions.get(id)) };
-  for await (const piece of writeOpml(source, new Date(0))) text += piece;
+  const source = { batches: batches(), find: async (ids: readonly string[]) => ids.map((id) => subscriptions.get(id)) };
+  for await (const chunk of writeOpml(source, new Date(0))) text += chunk;
   return text;
 }

@@ -37,7 +37,7 @@ export function isUnavailable(error: unknown): boolean {
 }
 
 export function isKnownFailure(error: unknown): boolean {
-  return error instanceof StoreUnavailable && !error.unknown;
+  return error instanceof StoreUnavailable && !error.isOutcomeUnknown;
 }
 
 export function databaseOf(url: string): string {
@@ -76,7 +76,13 @@ export function raise(code: string): string {
 
 /** An account with three subscriptions and two tokens, and the callers that use them. */
 export async function newCallers(store: Store): Promise<{ first: Caller; second: Caller }> {
-  const account = { name: "ann", issuer: "", password: "hash", isOwner: false, invitation: undefined };
+  const account = {
+    name: "ann",
+    issuer: "",
+    passwordHash: "hash",
+    isCreatedByOperator: false,
+    invitationHash: undefined,
+  };
   assert.equal(await store.accounts.create(4_711, account, NOW), 4_711);
   const callerOf = async (number: number) => {
     const credential = { id: idOf(number), kind: "token", user: 4_711, scope: "write", label: "" } as const;
