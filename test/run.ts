@@ -5,11 +5,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startPostgres } from "./support/postgres.ts";
 import { makeCluster, placeProgram, urlOf } from "./support/postgres-cluster.ts";
-import { API_TESTS, find, ROOT, runTests, secondsSince, stopTests } from "./support/run-tests.ts";
+import { API_TESTS, find, type Job, ROOT, runTests, secondsSince, stopTests } from "./support/run-tests.ts";
 
 /**
- * `node test/run.ts check` runs the static checks and the unit tests; `node test/run.ts` runs every test. The first step
- * that fails ends the run.
+ * `node test/run.ts check` runs the static checks and the unit tests; `node test/run.ts` runs them and every other test. A
+ * static check that fails ends the run.
  */
 const isCheck = process.argv[2] === "check";
 
@@ -74,16 +74,22 @@ for (const signal of ["SIGINT", "SIGTERM"] as const)
   });
 
 async function step(name: string, work: () => Promise<unknown>): Promise<void> {
-  process.stdout.write(`\n== ${name}\n`);
   const start = performance.now();
   await work();
   process.stdout.write(`== ${name}: ${secondsSince(start)}\n`);
 }
 
-try {
-  await step("format, lint, types", () =>
+/** Runs the static checks at the same time, because the tests leave the cores idle now and then. */
+async function check(name: string, jobs: readonly Job[]): Promise<void> {
+  const checking = step("format, lint, types", () =>
     Promise.all([run("biome", ["check", "--error-on-warnings"]), run("tsc", []), run("tsc", ["-p", "web"])]),
   );
+  checking.catch(stopTests);
+  const results = await Promise.allSettled([checking, step(name, () => runTests(jobs))]);
+  for (const result of results) if (result.status === "rejected") throw result.reason;
+}
+
+try {
   const folder = createFolder();
   process.env["TMPDIR"] = folder;
   // Most test files load the whole server, which takes a second to compile.
@@ -91,7 +97,8 @@ try {
   if (isCheck) {
     // The stores first: one of their tests waits for twenty seconds.
     const files = find(["src/store/*.test.ts", "src/**/*.test.ts"]).filter(isUnitTest);
-    await step("unit tests", () => runTests(files.map((file) => ({ file, environment: {} }))));
+    const jobs = files.map((file) => ({ file, environment: {} }));
+    await check("unit tests", jobs);
   } else {
     process.env["TEST_POSTGRES_BIN"] ??= join(placeProgram(join(folder, "postgres")), "bin");
     process.env["TEST_POSTGRES_TEMPLATE"] = makeCluster(join(folder, "template")).data;
@@ -107,7 +114,7 @@ try {
         .filter((file) => !slow.includes(file))
         .map(toJob),
     ];
-    await step("tests", () => runTests(jobs));
+    await check("tests", jobs);
   }
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`);

@@ -1,8 +1,7 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
+import { type ChildProcess, spawn } from "node:child_process";
 import { globSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { text } from "node:stream/consumers";
+import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
 /** The tests of the HTTP API that run a second time, on PostgreSQL. */
@@ -13,11 +12,19 @@ export const API_TESTS = [
   "test/apps/*.test.ts",
 ];
 
-/** A test file that takes longer has hung. */
+/** Tests that measure the memory or speed of their process, or replace its timers for good. */
+const ALONE = [
+  "src/http/{body,body-framing,event-hub,pipelining,timeouts}.test.ts",
+  "src/{limits,opml/read}.test.ts",
+  "test/linear-*.test.ts",
+];
+
+/** A test file that takes longer has hung, and so has a process that does not end after its last file. */
 const TIMEOUT_MS = 5 * 60_000;
 /** Test files also wait, for timers and other programs. More of them than cores keep the cores busy. */
 const AT_A_TIME = Math.ceil(1.5 * availableParallelism());
 
+const PROGRAM = fileURLToPath(new URL("test-process.ts", import.meta.url));
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const find = (patterns: readonly string[]) => [
   ...new Set(patterns.flatMap((pattern) => globSync(pattern, { cwd: ROOT }).sort())),
@@ -35,27 +42,87 @@ const stopping = new AbortController();
 /** Ends the test files that are running; then `runTests` fails. */
 export const stopTests = () => stopping.abort();
 
-/** Runs each test file in a process of its own, and prints the output of those that fail. */
+/** Runs the test files, many of them in one process, and prints the output of those that fail. */
 export async function runTests(jobs: readonly Job[]): Promise<void> {
   const queue = jobs.values();
+  const alone = find(ALONE);
   const failed: string[] = [];
   const work = async () => {
+    let shared: TestProcess | undefined;
     for (const { file, environment, onEnd } of queue) {
       const start = performance.now();
-      const env = { ...process.env, ...environment };
-      const options = { cwd: ROOT, env, timeout: TIMEOUT_MS, killSignal: "SIGKILL", signal: stopping.signal } as const;
-      const child = spawn(process.execPath, [file], options);
-      const outputs = Promise.all([text(child.stdout), text(child.stderr)]);
-      const [status] = await once(child, "close");
+      const isAlone = onEnd !== undefined || alone.includes(file);
+      if (!isAlone && shared !== undefined && !shared.has(environment)) shared = await retire(shared);
+      const runner = (isAlone ? undefined : shared) ?? new TestProcess(environment);
+      let passed = await runner.run(file);
+      stopping.signal.throwIfAborted();
+      if (isAlone || !passed) passed = (await runner.end()) && passed;
+      shared = isAlone ? shared : passed ? runner : undefined;
       const name = `${file}${environment["TEST_ENGINE"] === undefined ? "" : " on PostgreSQL"}`;
-      if (status !== 0) {
+      if (!passed) {
         failed.push(name);
-        process.stdout.write((await outputs).join(""));
+        process.stdout.write(runner.output);
       }
-      await onEnd?.((await outputs)[0]);
-      process.stdout.write(`${status === 0 ? "✔" : "✖"} ${name} (${secondsSince(start)})\n`);
+      await onEnd?.(runner.output);
+      process.stdout.write(`${passed ? "✔" : "✖"} ${name} (${secondsSince(start)})\n`);
     }
+    if (shared !== undefined) await retire(shared);
+  };
+  const retire = async (runner: TestProcess) => {
+    if (await runner.end()) return undefined;
+    process.stdout.write(runner.output);
+    failed.push(`the process of ${runner.files.join(", ")}`);
+    return undefined;
   };
   await Promise.all(Array.from({ length: AT_A_TIME }, work));
   if (failed.length > 0) throw new Error(`failed:\n${failed.join("\n")}`);
+}
+
+/** A process that runs test files one after the other. */
+class TestProcess {
+  readonly files: string[] = [];
+  /** What the process printed since the last file started. */
+  output = "";
+  readonly #environment: string;
+  readonly #child: ChildProcess;
+  readonly #closed: Promise<number | null>;
+
+  constructor(environment: NodeJS.ProcessEnv) {
+    this.#environment = JSON.stringify(environment);
+    const env = { ...process.env, ...environment };
+    const options = { cwd: ROOT, env, killSignal: "SIGKILL", signal: stopping.signal } as const;
+    this.#child = spawn(process.execPath, [PROGRAM], { ...options, stdio: ["ignore", "pipe", "pipe", "ipc"] });
+    const exited = new Promise<number | null>((resolve) => this.#child.once("exit", resolve));
+    const read = async (stream: Readable | null) => {
+      for await (const chunk of stream?.setEncoding("utf8") ?? []) this.output += chunk;
+    };
+    // Not the event "close", which does not come after disconnect().
+    this.#closed = Promise.all([exited, read(this.#child.stdout), read(this.#child.stderr)]).then(([status]) => status);
+    // The process was stopped or has crashed, so it closes.
+    this.#child.on("error", () => undefined);
+  }
+
+  has(environment: NodeJS.ProcessEnv): boolean {
+    return this.#environment === JSON.stringify(environment);
+  }
+
+  /** Whether the file passed. If not, the process cannot run others. */
+  async run(file: string): Promise<boolean> {
+    this.files.push(file);
+    this.output = "";
+    const answered = new Promise((resolve) => this.#child.once("message", resolve));
+    this.#child.send(file);
+    return (await this.#killLate(Promise.race([answered, this.#closed]))) === true;
+  }
+
+  /** Whether the process ended by itself and without an error. */
+  async end(): Promise<boolean> {
+    if (this.#child.connected) this.#child.disconnect();
+    return (await this.#killLate(this.#closed)) === 0;
+  }
+
+  #killLate<T>(work: Promise<T>): Promise<T> {
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), TIMEOUT_MS);
+    return work.finally(() => clearTimeout(timer));
+  }
 }

@@ -1,0 +1,39 @@
+import { registerHooks } from "node:module";
+import { type TestContext, test } from "node:test";
+import { pathToFileURL } from "node:url";
+
+/**
+ * Runs the test files that `run-tests.ts` sends, one after the other, because most of them load the whole server, which
+ * takes longer than many of them. Every file gets its own instances of the modules in this folder: some start a server
+ * that ends with the file.
+ */
+const FRESH = new URL(".", import.meta.url).href;
+/** Stateless, and Ajv takes long to compile the schemas. */
+const SHARED = new URL("openapi.ts", import.meta.url).href;
+let count = 0;
+
+/** As documented by Node; its types lack it. */
+type Context = TestContext & { readonly passed: boolean };
+
+registerHooks({
+  resolve(specifier, context, nextResolve) {
+    const resolved = nextResolve(specifier, context);
+    const isFresh = resolved.url.startsWith(FRESH) && resolved.url !== SHARED;
+    return isFresh ? { ...resolved, url: `${resolved.url}?${count}` } : resolved;
+  },
+});
+
+process.on("message", async (file: string) => {
+  count += 1;
+  let context: Context | undefined;
+  let cases = 0;
+  await test(file, async (t) => {
+    context = t as Context;
+    t.beforeEach(() => {
+      cases += 1;
+    });
+    await import(pathToFileURL(file).href);
+  });
+  if (cases === 0) process.stdout.write(`${file} has no tests.\n`);
+  process.send?.(cases > 0 && context?.passed === true && process.exitCode === undefined);
+});
