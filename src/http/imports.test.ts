@@ -216,13 +216,34 @@ test("import: an export into an empty list → the same list", async () => {
   );
 });
 
-test("import: twenty thousand feeds in one file → all imported and exported again", async () => {
+test("import: twenty thousand feeds in one file → other requests are not blocked; all imported and exported again", async () => {
   const { send, call } = await start();
   const urls = Array.from({ length: 20_000 }, (_, index) => `https://a.example/${index}`);
-  const response = await send(file(urls));
-  assert.equal(response.json.meta.counts.added, 20_000);
-  assert.equal(response.json.data.length, 20_000);
-  assert.equal(response.json.data.at(-1).id, "20000");
+  await send(file(urls.slice(0, 200)));
+  let isDone = false;
+  const started = performance.now();
+  const importing = send(file(urls)).then(({ json }) => {
+    isDone = true;
+    return { json, ms: performance.now() - started };
+  });
+  let worst = 0;
+  while (!isDone) {
+    const asked = performance.now();
+    assert.equal((await call("GET", "/v1/subscriptions")).status, 200);
+    worst = Math.max(worst, performance.now() - asked);
+  }
+  const { json, ms } = await importing;
+  // Parsing the file takes about half of the total time: a request that waited for it would take longer than this.
+  assert.ok(worst < ms / 4, `a read took ${worst.toFixed(0)} ms of the ${ms.toFixed(0)} ms`);
+  assert.deepEqual(json.meta.counts, {
+    found: 20_000,
+    added: 19_800,
+    already_subscribed: 200,
+    skipped: 0,
+    refused: 0,
+  });
+  assert.equal(json.data.length, 20_000);
+  assert.equal(json.data.at(-1).id, "20000");
   const text = (await call("GET", "/v1/subscriptions.opml")).text;
   assert.deepEqual(
     [...text.matchAll(/xmlUrl="([^"]*)"/g)].map(([, url]) => url),
@@ -253,28 +274,6 @@ test("import: too long → 413, wrong type → 415, unknown query → 400", asyn
   assert.equal((await send(file([]), "?dry_run=true")).status, 400);
   assert.equal((await send(file([]), "", { Accept: "text/html" })).status, 406);
   assert.equal((await send(file([]), "", { "Content-Encoding": "gzip" })).status, 415);
-});
-
-test("import: twenty thousand feeds → other requests are not blocked", async () => {
-  const { send, call } = await start();
-  const urls = Array.from({ length: 20_000 }, (_, index) => `https://b.example/${index}`);
-  await send(file(urls.slice(0, 200)));
-  let isDone = false;
-  const started = performance.now();
-  const importing = send(file(urls)).then(({ json }) => {
-    isDone = true;
-    return { counts: json.meta.counts, ms: performance.now() - started };
-  });
-  let worst = 0;
-  while (!isDone) {
-    const asked = performance.now();
-    assert.equal((await call("GET", "/v1/subscriptions")).status, 200);
-    worst = Math.max(worst, performance.now() - asked);
-  }
-  const { counts, ms } = await importing;
-  assert.equal(counts.found, 20_000);
-  // Parsing the file takes about half of the total time: a request that waited for it would take longer than this.
-  assert.ok(worst < ms / 4, `a read took ${worst.toFixed(0)} ms of the ${ms.toFixed(0)} ms`);
 });
 
 test("import: interrupted → reports how many feeds were added, and keeps them", async () => {

@@ -11,7 +11,7 @@ const SEED = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
 const START = Date.parse("2026-01-02T03:04:05.678Z");
 const [FEEDS, EPISODES, STEPS] = [5, 3, 40];
 /** Interleavings that run at once and share transactions; each has a user of its own. */
-const CONCURRENT_RUNS = 50;
+const CONCURRENT_RUNS = 20;
 /** A fault must be found within this many interleavings. About one in thirty finds the most elusive one. */
 const MAX_MISSES = 2_000;
 

@@ -14,5 +14,5 @@ after(() => store.close());
 describeApps("SQLite", store);
 describeAppAccess("SQLite", store);
 describeAppLimits("SQLite", async () => `file:${join(temporaryFolder(), "earmark.db")}`);
-describeConvergence("SQLite", store, runs(100));
+describeConvergence("SQLite", store, runs(40));
 describeFaults(store);

@@ -2,9 +2,16 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 
-/** Every printable ASCII character, and sequences with a meaning in URLs, headers, names or JSON. */
+/** Every printable character of ASCII that is no letter or digit. */
+const PUNCTUATION = Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index)).filter((character) =>
+  /[^A-Za-z0-9]/.test(character),
+);
+/** Readers treat most letters and digits alike, apart from case, hexadecimal digits, exponents and prefixes. */
+const LETTERS = [..."aefhnuxyzAFTZ0179"];
+/** One or more characters that are repeated. The others have a meaning in URLs, headers, names or JSON. */
 const UNITS = [
-  ...Array.from({ length: 95 }, (_, index) => String.fromCharCode(32 + index)),
+  ...PUNCTUATION,
+  ...LETTERS,
   ...[
     "\t",
     " \t",

@@ -162,12 +162,15 @@ function problemsOfBody(method: string, response: Response | undefined, { header
   ];
 }
 
+const ERROR = { $ref: "#/components/schemas/ErrorDocument" };
+const ATOMIC_ERROR = { $ref: "#/components/schemas/AtomicErrorDocument" };
+
 function problemsOfError(method: string, path: string, response: Response | undefined, actual: ActualResponse) {
   const type = String(actual.headers["content-type"]);
   if (method === "HEAD") return actual.text === "" ? [] : ["the body must be empty"];
   const body = parse(actual.text);
   const [error] = errorsOf(body);
-  const validate = compile({ $ref: `#/components/schemas/${type === ATOMIC ? "Atomic" : ""}ErrorDocument` });
+  const validate = compile(type === ATOMIC ? ATOMIC_ERROR : ERROR);
   if (!validate(body)) return explain(validate);
   const anywhere = codesIn(ANY_ERROR);
   const isAnywhere = anywhere.includes(error?.code ?? "");
@@ -215,12 +218,12 @@ const withLocalNames = <T>(schema: T): T =>
   JSON.parse(JSON.stringify(schema).replaceAll("#/components/schemas/", "schema:"));
 for (const [name, schema] of Object.entries(DOCUMENT.components["schemas"] ?? {}))
   ajv.addSchema(withLocalNames(schema as Schema), `schema:${name}`);
-const compiled = new Map<string, ValidateFunction>();
+const compiled = new WeakMap<Schema, ValidateFunction>();
 
+/** Each schema once: the same object has the same function. */
 export function compile(schema: Schema): ValidateFunction {
-  const key = JSON.stringify(schema);
-  const validate = compiled.get(key) ?? ajv.compile(withLocalNames(schema));
-  compiled.set(key, validate);
+  const validate = compiled.get(schema) ?? ajv.compile(withLocalNames(schema));
+  compiled.set(schema, validate);
   return validate;
 }
 
