@@ -22,6 +22,9 @@ const TESTS = ["src/{commands,http}/*.test.ts", "{src,test,reliability}/**/*.tes
 const MEMORY = "/dev/shm";
 const GIBIBYTE = 2 ** 30;
 
+/** Without autovacuum, which would visit each of some 300 databases every minute. */
+const SHARED_SETTINGS = ["max_connections=300", "autovacuum=off"];
+
 const cleanups: (() => unknown)[] = [];
 
 /** Whether a test file starts no server, database or other program. */
@@ -64,7 +67,7 @@ function isMemoryUsable(): boolean {
 }
 
 async function startSharedPostgres(): Promise<string> {
-  const { port } = await startPostgres(["max_connections=300"], (cleanup) => cleanups.push(cleanup));
+  const { port } = await startPostgres(SHARED_SETTINGS, (cleanup) => cleanups.push(cleanup));
   return urlOf(port, "postgres");
 }
 
