@@ -321,12 +321,12 @@ export class AppSync {
     const found = new Set<string>();
     await forEachInTurns(items, (upload) => {
       const action = readAction(upload, at, feedOf);
-      for (const member of ["podcast", "episode"] as const) {
-        const sent = upload[member];
-        if (action !== undefined && action[member] !== sent) rewritten.set(sent, action[member]);
-        else if (action === undefined && !isWebUrl(sent)) rewritten.set(sent, "");
+      if (action === undefined) {
+        for (const sent of [upload.podcast, upload.episode]) if (!isWebUrl(sent)) rewritten.set(sent, "");
+        return;
       }
-      if (action === undefined) return;
+      if (action.podcast !== upload.podcast) rewritten.set(upload.podcast, action.podcast);
+      if (action.episode !== upload.episode) rewritten.set(upload.episode, action.episode);
       actions.push(action);
       if (action.device !== undefined && isDeviceId(action.device)) found.add(action.device);
     });

@@ -61,9 +61,16 @@ const stored = (position: number, time: string, more: Partial<StoredAction> = {}
   ...more,
 });
 
+/** Merges actions of one episode. */
+const merge = (uploads: readonly KeyedAction[], existing: StoredAction | undefined, sequence: number) => {
+  const keys = uploads.map(() => "key");
+  const { written, ...merged } = mergeActions(uploads, keys, new Map(existing && [["key", existing]]), sequence);
+  return { ...merged, written: [...written.values()] };
+};
+
 test("merge: a new action, a later one, an equal time with other values → written", () => {
   for (const existing of [undefined, stored(10, "02:00"), stored(11, "03:00")]) {
-    const { written, replaced, last, hasLosers } = mergeActions([action(10, "03:00")], [existing], 7);
+    const { written, replaced, last, hasLosers } = merge([action(10, "03:00")], existing, 7);
     assert.deepEqual(
       written.map(({ sequence, position }) => [sequence, position]),
       [[8, 10]],
@@ -74,34 +81,33 @@ test("merge: a new action, a later one, an equal time with other values → writ
 
 test("merge: the same action again, stored or in the batch → nothing is written", () => {
   const same = action(10, "03:00");
-  assert.deepEqual(mergeActions([same], [stored(10, "03:00")], 7).written, []);
+  assert.deepEqual(merge([same], stored(10, "03:00"), 7).written, []);
   assert.deepEqual(
-    mergeActions([same, same], [undefined, undefined], 7).written.map(({ sequence }) => sequence),
+    merge([same, same], undefined, 7).written.map(({ sequence }) => sequence),
     [8],
   );
 });
 
 test("merge: a play that loses → the winner is written again with a new number; repeated or older → nothing is written", () => {
-  const first = mergeActions([action(5, "02:00")], [stored(10, "03:00")], 7);
+  const first = merge([action(5, "02:00")], stored(10, "03:00"), 7);
   assert.deepEqual([first.replaced, first.last, first.hasLosers], [[3], 8, true]);
   const [winner = assert.fail()] = first.written;
   assert.deepEqual([winner.position, winner.beaten?.position], [10, 5]);
-  for (const older of [action(5, "02:00"), action(4, "01:00")])
-    assert.deepEqual(mergeActions([older], [winner], 8).written, []);
-  assert.equal(mergeActions([action(6, "02:30")], [winner], 8).hasLosers, true);
+  for (const older of [action(5, "02:00"), action(4, "01:00")]) assert.deepEqual(merge([older], winner, 8).written, []);
+  assert.equal(merge([action(6, "02:30")], winner, 8).hasLosers, true);
   // The action that the winner itself replaced has lost already.
-  const [later = assert.fail()] = mergeActions([action(7, "04:00")], [winner], 8).written;
-  assert.deepEqual(mergeActions([action(10, "03:00")], [later], 9).written, []);
+  const [later = assert.fail()] = merge([action(7, "04:00")], winner, 8).written;
+  assert.deepEqual(merge([action(10, "03:00")], later, 9).written, []);
 });
 
 test("merge: an undated action → wins over an action that a fast clock has dated later", () => {
   const undated = read() ?? assert.fail();
-  const { written, hasLosers } = mergeActions([undated], [stored(99, "08:00")], 7);
+  const { written, hasLosers } = merge([undated], stored(99, "08:00"), 7);
   assert.deepEqual([written[0]?.position, written[0]?.actedAt, hasLosers], [10, seconds("08:00"), false]);
 });
 
 test("merge: other kinds that lose → nothing is written", () => {
   const kind = { kind: "download", position: undefined, started: undefined, total: undefined } as const;
   const older = { ...action(1, "02:00"), ...kind };
-  assert.deepEqual(mergeActions([older], [stored(1, "03:00", kind)], 7).written, []);
+  assert.deepEqual(merge([older], stored(1, "03:00", kind), 7).written, []);
 });

@@ -64,43 +64,53 @@ export function readAction(upload: UploadedAction, at: Date, feedOf = decodedFee
 }
 
 function readTime({ actedAt }: UploadedAction, at: Date): Pick<KeyedAction, "actedAt" | "isUndated"> {
-  const time = actedAt?.getTime() ?? Number.NaN;
-  const isUndated = !(time >= 0 && time <= at.getTime() + MAX_AHEAD_MS);
-  return { actedAt: new Date(Math.floor((isUndated ? at.getTime() : time) / 1_000) * 1_000), isUndated };
+  const sent = actedAt?.getTime() ?? Number.NaN;
+  const isUndated = !(sent >= 0 && sent <= at.getTime() + MAX_AHEAD_MS);
+  const time = isUndated ? at.getTime() : sent;
+  const seconds = Math.floor(time / 1_000) * 1_000;
+  return { actedAt: actedAt !== undefined && sent === seconds ? actedAt : new Date(seconds), isUndated };
 }
 
-function readProgress({ kind, ...upload }: UploadedAction): Pick<EpisodeAction, "position" | "started" | "total"> {
-  const [position, started, total] = [upload.position, upload.started, upload.total].map((seconds) => {
-    const whole = Math.floor(seconds ?? -1);
-    return kind === "play" && whole >= 0 && whole <= MAX_SECONDS ? whole : undefined;
-  });
+function readProgress(upload: UploadedAction): Pick<EpisodeAction, "position" | "started" | "total"> {
+  if (upload.kind !== "play") return NO_PROGRESS;
+  const position = readSeconds(upload.position);
+  const started = readSeconds(upload.started);
+  const total = readSeconds(upload.total);
   const isComplete = position !== undefined && started !== undefined && total !== undefined;
   return isComplete ? { position, started, total } : { position, started: undefined, total: undefined };
 }
 
+const NO_PROGRESS = { position: undefined, started: undefined, total: undefined };
+
+function readSeconds(seconds: number | undefined): number | undefined {
+  const whole = Math.floor(seconds ?? -1);
+  return whole >= 0 && whole <= MAX_SECONDS ? whole : undefined;
+}
+
 /**
- * The actions to write, with sequence numbers after `sequence`, and the numbers of those they replace. `stored[N]` is the
- * stored action of the same feed, episode and kind as upload N.
+ * The actions to write, by their keys, with sequence numbers after `sequence`, and the numbers of those they replace.
+ * `keys[N]` identifies the feed, episode and kind of upload N, and `stored` has the stored actions by these keys.
  *
  * If a play loses, the clock of its client is behind, and that client alone has its position. So the winner is written
  * again under a new number, which makes the next poll return it (`hasLosers`). Repeating the upload changes nothing.
  */
 export function mergeActions(
   uploads: readonly KeyedAction[],
-  stored: readonly (StoredAction | undefined)[],
+  keys: readonly string[],
+  stored: ReadonlyMap<string, StoredAction>,
   sequence: number,
 ): {
-  readonly written: readonly ActionToWrite[];
+  readonly written: ReadonlyMap<string, StoredAction>;
   readonly replaced: readonly number[];
   last: number;
   hasLosers: boolean;
 } {
-  const winners = new Map<string, ActionToWrite>();
+  const written = new Map<string, StoredAction>();
   const replaced = new Set<number>();
   let [last, hasLosers] = [sequence, false];
   for (const [index, sent] of uploads.entries()) {
-    const key = `${sent.kind} ${sent.feed}\n${sent.episode}`;
-    const existing = winners.get(key) ?? stored[index];
+    const key = keys[index] ?? "";
+    const existing = written.get(key) ?? stored.get(key);
     const upload = sent.isUndated && existing !== undefined ? { ...sent, actedAt: later(sent, existing) } : sent;
     const isWinner = existing === undefined || replaces(upload, existing);
     if (!isWinner && isIgnored(upload, existing)) continue;
@@ -108,12 +118,10 @@ export function mergeActions(
     last += 1;
     const [winner, beaten] = isWinner ? [upload, existing] : [existing, upload];
     hasLosers ||= !isWinner;
-    winners.set(key, { ...winner, feed: upload.feed, sequence: last, beaten });
+    written.set(key, { ...winner, sequence: last, beaten });
   }
-  return { written: [...winners.values()], replaced: [...replaced], last, hasLosers };
+  return { written, replaced: [...replaced], last, hasLosers };
 }
-
-export type ActionToWrite = StoredAction & Pick<KeyedAction, "feed">;
 
 /** Whether a losing upload changes nothing: a repeated or older play, or another kind of action. */
 function isIgnored({ kind, actedAt, position }: EpisodeAction, existing: StoredAction): boolean {

@@ -15,7 +15,7 @@ export function readActions(document: unknown): UploadedAction[] {
     throw failure("malformed-document", { reason: "The body must be a JSON array of episode actions" });
   const max = MAX_UPLOADED_ACTIONS;
   if (document.length > max) throw failure("too-many-operations", { count: document.length, max, meta: { max } });
-  return document.flatMap((item) => readUpload(item) ?? []);
+  return document.map(readUpload).filter((upload) => upload !== undefined);
 }
 
 function readUpload(item: unknown): UploadedAction | undefined {

@@ -15,16 +15,18 @@ export function readWholeNumber(value: unknown): number | undefined {
   return whole <= MAX_INTEGER ? whole : undefined;
 }
 
-const TIMESTAMP = /^(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}:\d{2})(?:[.,]\d+)?\s*(Z|[+-]\d{2}(?::?\d{2})?)?$/i;
+const TIMESTAMP = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\s*(?:Z|[+-]\d{2}(?::?\d{2})?)?$/i;
+const OFFSET = /([+-]\d{2}):?(\d{2})?$/;
 
 /** Reads a timestamp to the second. Without a zone it is UTC, never the local time of this machine. */
 export function readTimestamp(text: string): Date | undefined {
-  const [, date, time, zone = "Z"] = TIMESTAMP.exec(text.slice(0, 64).trim()) ?? [];
-  if (date === undefined || time === undefined) return undefined;
-  const [, hours, minutes = "00"] = /^([+-]\d{2}):?(\d{2})?$/.exec(zone) ?? [];
+  const trimmed = text.slice(0, 64).trim();
+  if (!TIMESTAMP.test(trimmed)) return undefined;
+  const [date, time, rest] = [trimmed.slice(0, 10), trimmed.slice(11, 19), trimmed.slice(19)];
+  const [, hours, minutes = "00"] = OFFSET.exec(rest) ?? [];
   const read = new Date(`${date}T${time}${hours === undefined ? "Z" : `${hours}:${minutes}`}`);
   // An impossible date such as 30 February would become another one.
-  return Number.isNaN(read.getTime()) || !isDate(date) ? undefined : read;
+  return Number.isNaN(read.getTime()) || !(date.slice(8) <= "28" || isDate(date)) ? undefined : read;
 }
 
 function isDate(date: string): boolean {

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { mock, test } from "node:test";
+import type { UploadedAction } from "../episode-actions.ts";
 import { type ErrorCode, RequestFailure } from "../errors.ts";
+import { readActions } from "../gpodder/actions.ts";
 import { type Operation, readOperations } from "../jsonapi/operations.ts";
 import { type Entry, InvalidOpml } from "../opml/entry.ts";
 import { Parser } from "./parser.ts";
@@ -43,6 +45,21 @@ test("parser: OPML and JSON → all items in order", async () => {
   const parsed = await readDocument(JSON.stringify(document));
   assert.equal(parsed.length, 2_502);
   assert.deepEqual(parsed, readOperations(document, 10_000, ""));
+});
+
+test("parser: episode actions → as on the main thread, in order and without the invalid ones", async () => {
+  const items = Array.from({ length: 2_500 }, (_, index) => ({
+    ...{ podcast: `https://a.example/${index % 3}`, episode: `https://a.example/${index}.mp3` },
+    ...(index % 2 === 0 ? { guid: `${index}`, device: "phone", position: index, started: 0, total: 2_500 } : {}),
+    ...(index % 5 === 0 ? {} : { timestamp: `2024-07-01T10:00:${String(index % 60).padStart(2, "0")}` }),
+    action: index % 7 === 0 ? "other" : index % 2 === 0 ? "play" : "new",
+  }));
+  const bytes = Buffer.from(JSON.stringify(items));
+  const parsed = await parser.parse({ kind: "actions", bytes }, "ann", noCharge, always, unchanged<UploadedAction>);
+  assert.deepEqual(
+    parsed,
+    readActions(items).map((upload) => ({ ...upload, feed: "", isUndated: false })),
+  );
 });
 
 test("parser: invalid body → rejected, and the next body is parsed", async () => {

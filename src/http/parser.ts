@@ -2,6 +2,7 @@ import { Worker } from "node:worker_threads";
 import { failure, RequestFailure } from "../errors.ts";
 import { FairQueue } from "../fair-queue.ts";
 import { InvalidOpml } from "../opml/entry.ts";
+import { unpackActions } from "../packed-actions.ts";
 import { nextReply } from "../worker-reply.ts";
 import type { Owner } from "./budget.ts";
 import { unpackOperations } from "./packed-operations.ts";
@@ -136,7 +137,7 @@ class ParserThread {
         if ("error" in piece) throw new RequestFailure(piece.error);
         if ("notOpml" in piece) throw new InvalidOpml(piece.notOpml, piece.line);
         if ("isTooComplex" in piece) throw tooComplex(job);
-        for (const item of "entries" in piece ? piece.entries : unpackOperations(piece.operations)) items.push(item);
+        for (const item of itemsOf(piece)) items.push(item);
         if (piece.isLast) return items;
         if (!isConnected()) throw failure("body-incomplete");
         piece = await ask(worker, MORE);
@@ -169,6 +170,11 @@ class ParserThread {
       void worker?.terminate();
     }, IDLE_MS).unref();
   }
+}
+
+function itemsOf(piece: Extract<ParsedPiece, { readonly isLast: boolean }>): readonly unknown[] {
+  if ("actions" in piece) return unpackActions(piece.actions);
+  return "entries" in piece ? piece.entries : unpackOperations(piece.operations);
 }
 
 function tooComplex({ kind }: ParseJob): Error {

@@ -201,6 +201,21 @@ export function describeApps(engine: string, store: Store): void {
       assert.deepEqual(await positions(user, A, timestamp), [["x", 10]]);
     });
 
+    test("actions: new ones before a stored one → all in the order of the upload, the stored one once", async () => {
+      const user = newUser();
+      const { timestamp } = await upload(user, A, play("x", 1), play("y", 2));
+      const later = { actedAt: new Date(START + 1_000) };
+      await upload(user, A, play("v", 3), play("w", 4), play("x", 5, later), play("y", 2), play("v", 6, later));
+      const all = [
+        ["y", 2],
+        ["w", 4],
+        ["x", 5],
+        ["v", 6],
+      ];
+      assert.deepEqual(await positions(user, B, 0), all);
+      assert.deepEqual(await positions(user, A, timestamp), all.slice(1));
+    });
+
     test("actions: a late upload of an old action → sent, whatever its time", async () => {
       const user = newUser();
       const { timestamp } = await actions(user, A, 0);

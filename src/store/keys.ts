@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import type { KeyedAction } from "../episode-actions.ts";
 
 /** Sequence number of a list whose user was deleted: nothing is ever added to it again. */
 export const DELETED = -1;
@@ -15,9 +16,24 @@ export function feedKeyHex(feed: string): string {
   return shortDigest(feed);
 }
 
-/** Media URLs of episodes are compared in the same way. */
-export function episodeKey(mediaUrl: string): Buffer {
-  return shortHash(mediaUrl);
+/** A feed, a media URL, which is compared in the same way, and a kind of action. */
+export function actionKeys(actions: readonly Pick<KeyedAction, "feed" | "episode" | "kind">[]): string[] {
+  const feeds = new Map<string, string>();
+  return actions.map(({ feed, episode, kind }) => {
+    const known = feeds.get(feed);
+    const key = known ?? feedKeyHex(feed);
+    if (known === undefined) feeds.set(feed, key);
+    return key + shortDigest(episode) + kind;
+  });
+}
+
+/** The keys of feed and episode are in hexadecimal. */
+export function splitActionKey(key: string): {
+  readonly feed: string;
+  readonly episode: string;
+  readonly kind: string;
+} {
+  return { feed: key.slice(0, 32), episode: key.slice(32, 64), kind: key.slice(64) };
 }
 
 /** A name and its issuer. */

@@ -13,7 +13,6 @@ import {
 } from "../app-store.ts";
 import {
   type ActionKind,
-  type ActionToWrite,
   EXTRA_EVICTED,
   type KeyedAction,
   MAX_ACTIONS,
@@ -31,7 +30,7 @@ import {
   type SyncState,
   shouldDrop,
 } from "../sync-marks.ts";
-import { DELETED, episodeKey, feedKeyHex } from "./keys.ts";
+import { actionKeys, DELETED, feedKeyHex, splitActionKey } from "./keys.ts";
 import { type Connection, namedStatement, type Postgres, transact } from "./postgres-connection.ts";
 import { requireCredential, requirePassword } from "./postgres-credentials.ts";
 import { addDevice, changeDevice, touchDevice } from "./postgres-devices.ts";
@@ -305,35 +304,37 @@ async function addSpellings(
 }
 
 async function addActions(connection: Connection, user: UserId, actions: readonly KeyedAction[]): Promise<Progress> {
-  const feeds = actions.map(({ feed }) => feedKeyHex(feed));
-  const episodes = actions.map(({ episode }) => episodeKey(episode).toString("hex"));
+  const keys = actionKeys(actions);
+  const parts = keys.map(splitActionKey);
   const [last_action, found] = await Promise.all([
     connection.query<{ last: string }>(LAST_ACTION, [user]),
     // All at once: if the planner's statistics do not know the user yet, it reads all actions for each lookup.
     connection.query<ActionRow & { feed: string; episode: string }>(
       `select replace(feed::text, '-', '') as feed, replace(episode::text, '-', '') as episode, ${ACTION_COLUMNS}
        from earmark.episode_actions where user_id = $1 and feed = any($2::uuid[]) and episode = any($3::uuid[])`,
-      [user, [...new Set(feeds)], [...new Set(episodes)]],
+      [user, [...new Set(parts.map(({ feed }) => feed))], [...new Set(parts.map(({ episode }) => episode))]],
     ),
   ]);
-  const keyOf = (feed: string | undefined, episode: string | undefined, kind: ActionKind) =>
-    `${feed} ${episode} ${kind}`;
-  const stored = new Map(found.rows.map((row) => [keyOf(row.feed, row.episode, row.kind), toAction(row)]));
+  const stored = new Map(found.rows.map((row) => [row.feed + row.episode + row.kind, toAction(row)]));
   const before = Number(last_action.rows[0]?.last);
-  const present = actions.map(({ kind }, index) => stored.get(keyOf(feeds[index], episodes[index], kind)));
-  const { written, replaced, last, hasLosers } = mergeActions(actions, present, before);
+  const { written, replaced, last, hasLosers } = mergeActions(actions, keys, stored, before);
   if (replaced.length > 0) {
     const sql = "delete from earmark.episode_actions where user_id = $1 and sequence = any($2)";
     await connection.query(sql, [user, replaced]);
   }
-  if (written.length > 0) {
+  if (written.size > 0) {
     await insertActions(connection, user, written);
     await evictActions(connection, user, last);
   }
   return { before, after: hasLosers ? before : last };
 }
 
-async function insertActions(connection: Connection, user: UserId, actions: readonly ActionToWrite[]): Promise<void> {
+async function insertActions(
+  connection: Connection,
+  user: UserId,
+  byKey: ReadonlyMap<string, StoredAction>,
+): Promise<void> {
+  const [keys, actions] = [[...byKey.keys()].map(splitActionKey), [...byKey.values()]];
   await connection.query(
     `insert into earmark.episode_actions
        (user_id, sequence, feed, episode, podcast, media_url, guid, device, kind, position, started, total, acted_at,
@@ -345,8 +346,8 @@ async function insertActions(connection: Connection, user: UserId, actions: read
     [
       user,
       actions.map(({ sequence }) => sequence),
-      actions.map(({ feed }) => feedKeyHex(feed)),
-      actions.map(({ episode }) => episodeKey(episode).toString("hex")),
+      keys.map(({ feed }) => feed),
+      keys.map(({ episode }) => episode),
       actions.map(({ podcast }) => podcast),
       actions.map(({ episode }) => episode),
       actions.map(({ guid }) => guid ?? ""),

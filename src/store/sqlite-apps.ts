@@ -13,14 +13,8 @@ import {
   type Spelling,
   type SyncRecord,
 } from "../app-store.ts";
-import {
-  type ActionKind,
-  EXTRA_EVICTED,
-  type KeyedAction,
-  MAX_ACTIONS,
-  mergeActions,
-  type StoredAction,
-} from "../episode-actions.ts";
+import type { StoredAction } from "../episode-actions.ts";
+import { type PackedActions, packActions } from "../packed-actions.ts";
 import { AccessRevoked, type Caller, type UserId } from "../subscriptions.ts";
 import {
   advance,
@@ -33,31 +27,25 @@ import {
   shouldDrop,
 } from "../sync-marks.ts";
 import { yieldTurn } from "../turns.ts";
-import { DELETED, episodeKey, feedKey } from "./keys.ts";
+import { DELETED, feedKey } from "./keys.ts";
+import { ACTIONS, type ActionRow, addActions, lastAction, toAction } from "./sqlite-actions.ts";
 import { wrapReadErrors } from "./sqlite-file.ts";
 import { Statements } from "./sqlite-statements.ts";
 
 /** A change to app data, as sent to the writer thread, which replies with a number. */
 export type AppChange =
-  | { readonly kind: "record-sync"; readonly record: SyncRecord }
+  | { readonly kind: "record-sync"; readonly record: PackedRecord }
   | { readonly kind: "save-device"; readonly client: Client; readonly changes: DeviceChanges }
   | { readonly kind: "change-device"; readonly id: string; readonly changes: DeviceChanges }
   | { readonly kind: "forget-device"; readonly id: string };
 
+type PackedRecord = Omit<SyncRecord, "progress"> & {
+  readonly progress: Progress | { readonly actions: PackedActions };
+};
+
 const MARK = "select stamp, sequence from sync_marks where user_id = ? and kind = ?";
-const ACTIONS = `select sequence, podcast, media_url, guid, device, kind, position, started, total, acted_at,
-    beaten_at, beaten_position from episode_actions`;
-const ACTION = `${ACTIONS} where user_id = ?`;
 /** How many sequence numbers are counted at a time. */
 const WINDOW = 2_000;
-/** Stored for an unknown number of seconds. */
-const NONE = -1;
-
-type ActionRow = [
-  ...[sequence: number, podcast: string, mediaUrl: string, guid: string, device: string, kind: ActionKind],
-  ...[position: number, started: number, total: number, actedAt: number, beatenAt: number, beatenPosition: number],
-];
-
 /** Oldest first, without duplicates. */
 function readMarks(
   statements: Statements,
@@ -82,10 +70,6 @@ function readSeen(statements: Statements, user: UserId, kind: SyncKind, client: 
   const sql = "select sequence, since, start_sequence from sync_clients where user_id = ? and kind = ? and client = ?";
   const row = statements.get<[number, number, number]>(sql, user, kind, client.key);
   return row && { sequence: row[0], since: row[1], from: row[2] };
-}
-
-function lastAction(statements: Statements, user: UserId): number {
-  return statements.get<[number | null]>("select max(sequence) from episode_actions where user_id = ?", user)?.[0] ?? 0;
 }
 
 /** Applies changes inside the transaction of the writer thread. */
@@ -113,8 +97,8 @@ export class AppWriter {
     );
   }
 
-  #recordSync(user: UserId, { kind, client, progress, spellings, devices }: SyncRecord, at: number): number {
-    const done = "actions" in progress ? this.#addActions(user, progress.actions) : progress;
+  #recordSync(user: UserId, { kind, client, progress, spellings, devices }: PackedRecord, at: number): number {
+    const done = "actions" in progress ? addActions(this.#statements, user, progress.actions) : progress;
     const seen = readSeen(this.#statements, user, kind, client);
     const sequences = [seen?.sequence ?? 0, "covered" in done ? done.covered : done.after];
     const marks = readMarks(this.#statements, user, kind, { stamp: 0, sequences });
@@ -170,53 +154,6 @@ export class AppWriter {
         ...[user, (last ?? 0) + index + 1, feedKey(feed), client, url, at],
       );
     }
-  }
-
-  #addActions(user: UserId, actions: readonly KeyedAction[]): Progress {
-    const before = lastAction(this.#statements, user);
-    const [feedKeys, episodeKeys] = [new Map<string, Buffer>(), new Map<string, Buffer>()];
-    for (const { feed, episode } of actions) {
-      if (!feedKeys.has(feed)) feedKeys.set(feed, feedKey(feed));
-      episodeKeys.set(episode, episodeKey(episode));
-    }
-    const keysOf = ({ feed, episode, kind }: Pick<KeyedAction, "feed" | "episode" | "kind">) =>
-      [feedKeys.get(feed) ?? null, episodeKeys.get(episode) ?? null, kind] as const;
-    const stored = actions.map((action) => {
-      const keys = keysOf(action);
-      const row = this.#statements.get<ActionRow>(`${ACTION} and feed = ? and episode = ? and kind = ?`, user, ...keys);
-      return row && toAction(row);
-    });
-    const { written, replaced, last, hasLosers } = mergeActions(actions, stored, before);
-    for (const sequence of replaced)
-      this.#statements.run("delete from episode_actions where user_id = ? and sequence = ?", user, sequence);
-    for (const action of written) {
-      this.#statements.run(
-        `insert into episode_actions (user_id, sequence, feed, episode, kind, podcast, media_url, guid, device,
-           position, started, total, acted_at, beaten_at, beaten_position)
-         values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-        ...[user, action.sequence, ...keysOf(action), action.podcast, action.episode],
-        ...[action.guid ?? "", action.device ?? ""],
-        ...[action.position ?? NONE, action.started ?? NONE, action.total ?? NONE, action.actedAt.getTime()],
-        ...[action.beaten?.actedAt.getTime() ?? NONE, action.beaten?.position ?? NONE],
-      );
-    }
-    if (written.length > 0) this.#evictActions(user, last);
-    return { before, after: hasLosers ? before : last };
-  }
-
-  /** Counts only if there can be too many, because counting is slow. */
-  #evictActions(user: UserId, last: number): void {
-    const find = (what: string) =>
-      this.#statements.get<[number]>(`select ${what} from episode_actions where user_id = ?`, user)?.[0] ?? 0;
-    if (last - find("min(sequence)") < MAX_ACTIONS) return;
-    const count = find("count(*)");
-    if (count <= MAX_ACTIONS) return;
-    this.#statements.run(
-      `delete from episode_actions where user_id = ?1 and sequence in (
-         select sequence from episode_actions where user_id = ?1 order by kind = 'play', sequence limit ?2)`,
-      user,
-      count - MAX_ACTIONS + EXTRA_EVICTED,
-    );
   }
 
   /** Creates a device that an action refers to, unless there are too many. */
@@ -287,7 +224,8 @@ export class SqliteApps implements AppStore {
   }
 
   recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number> {
-    return this.#write(caller, { kind: "record-sync", record }, at);
+    const progress = "actions" in record.progress ? { actions: packActions(record.progress.actions) } : record.progress;
+    return this.#write(caller, { kind: "record-sync", record: { ...record, progress } }, at);
   }
 
   async spellings(user: UserId, feeds: readonly string[]): Promise<readonly Spelling[]> {
@@ -372,16 +310,4 @@ export class SqliteApps implements AppStore {
 function conditionOf(user: UserId, { after, upTo, feed }: ActionRange) {
   const where = `user_id = ? and sequence > ? and sequence <= ?${feed === undefined ? "" : " and +feed = ?"}`;
   return { where, values: [user, after, upTo, ...(feed === undefined ? [] : [feedKey(feed)])] };
-}
-
-function toAction(row: ActionRow): StoredAction {
-  const [sequence, podcast, episode, guid, device, kind, position, started, total, actedAt, beatenAt, beatenPosition] =
-    row;
-  const known = (seconds: number) => (seconds === NONE ? undefined : seconds);
-  return {
-    ...{ sequence, podcast, episode, kind, actedAt: new Date(actedAt) },
-    ...{ guid: guid || undefined, device: device || undefined },
-    ...{ position: known(position), started: known(started), total: known(total) },
-    beaten: beatenAt === NONE ? undefined : { actedAt: new Date(beatenAt), position: known(beatenPosition) },
-  };
 }
