@@ -20,7 +20,7 @@ const ALONE = [
 ];
 
 /** A test file that takes longer has hung, and so has a process that does not end after its last file. */
-const TIMEOUT_MS = 10 * 60_000;
+const TIMEOUT_MS = 5 * 60_000;
 /** Test files also wait, for timers and other programs. More of them than cores keep the cores busy. */
 const AT_A_TIME = Math.ceil(1.5 * availableParallelism());
 

@@ -1,5 +1,0 @@
-import "./page/live.suite.ts";
-// Not with the other tests of accounts, which create more accounts than the page shows at once.
-import "./page/people.suite.ts";
-import "./page/podcasts.suite.ts";
-import "./page/tabs.suite.ts";
