@@ -77,7 +77,7 @@ async function longest(page: Page, since: number): Promise<number> {
 const folder = mkdtempSync(join(tmpdir(), "earmark-page-"));
 const server = await startEarmark(join(folder, "earmark.db"));
 const url = `http://127.0.0.1:${server.port}`;
-const browser = await launch({ optimize: true });
+const browser = await launch();
 try {
   await fill(url);
   const columns: Round[][] = [[], []];

@@ -142,41 +142,6 @@ describe("browser", () => {
     await watched.finish();
   });
 
-  test("browser: another visit → nothing is left of the one before", async () => {
-    const url = await listen(pageWith({}));
-    const see = `(async () => [document.cookie, localStorage.length, sessionStorage.length, navigator.onLine,
-      (await indexedDB.databases()).length, (await navigator.permissions.query({ name: "geolocation" })).state,
-      (await fetch("/fine")).status, history.length].join())()`;
-    const first = await browser.newPage(url);
-    await first.page.goto("/");
-    const clean = await first.page.evaluate(see);
-    const other = await first.context.newPage();
-    await other.goto("/");
-    await first.page.evaluate(`(async () => {
-      document.cookie = "a=1";
-      localStorage.a = sessionStorage.a = "1";
-      await new Promise((done) => { indexedDB.open("a").onsuccess = done; });
-    })()`);
-    await first.context.grantPermissions(["geolocation"]);
-    await first.context.route("**/fine", (route) => route.fulfill({ status: 418 }));
-    assert.notEqual(await first.page.evaluate(see), clean);
-    await first.context.setOffline(true);
-    first.allow(/418/);
-    await first.finish();
-
-    const second = await browser.newPage(url);
-    assert.equal(second.context, first.context);
-    await second.page.goto("/");
-    assert.equal(await second.page.evaluate(see), clean);
-    await second.page.clock.install();
-    await second.finish();
-
-    const third = await browser.newPage(url);
-    assert.notEqual(third.context, second.context, "a clock stays installed");
-    await third.page.goto("/");
-    await third.finish();
-  });
-
   const barriers: readonly [name: string, body: string, rule: RegExp][] = [
     ["an image without alternative text", '<img src="data:,">', /image-alt \(critical\)/],
     ["buttons too small to touch", SMALL_BUTTONS, /target-size \(serious\)/],
@@ -205,7 +170,7 @@ describe("browser", () => {
 
   test("browser: throttled processor → slower, and as before afterwards", async () => {
     const { page, finish } = await open({});
-    const work = "{ const start = performance.now(); for (let n = 0; n < 2e6; n += 1); performance.now() - start }";
+    const work = "{ const start = performance.now(); for (let n = 0; n < 3e7; n += 1); performance.now() - start }";
     const measure = async () => {
       const times: number[] = [];
       for (let round = 0; round < 3; round += 1) times.push(await page.evaluate<number>(work));

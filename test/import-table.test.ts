@@ -125,13 +125,3 @@ test("files: every source, test and style sheet → at most 400 lines", () => {
     .filter(([, lines]) => lines > 400);
   assert.deepEqual(long, []);
 });
-
-test("imports: every suite of the page → in exactly one test file", () => {
-  const groups = files.filter((file) => /^test\/page-\w+\.test\.ts$/.test(file)).map(read);
-  const imported = groups.flatMap((text) =>
-    [...text.matchAll(/^import "\.\/(page\/.+)";$/gm)].map(([, path]) => `test/${path}`),
-  );
-  const suites = files.filter((file) => /^test\/page\/.+\.suite\.ts$/.test(file));
-  assert.ok(suites.length > 20);
-  assert.deepEqual(imported.toSorted(), suites.toSorted());
-});

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import type axe from "axe-core";
-import { type Browser, type BrowserContext, type CDPSession, chromium, type Page, type Request } from "playwright-core";
+import { type BrowserContext, type CDPSession, chromium, type Page, type Request } from "playwright-core";
 import { findChromium } from "./chromium.ts";
 
 export interface PageOptions {
@@ -13,7 +13,7 @@ export interface PageOptions {
   readonly locale?: string;
 }
 
-/** A page in its own browser context, whose problems are recorded. Paths are relative to the server. */
+/** A page in its own browser context, whose problems are recorded. */
 export interface WatchedPage {
   readonly page: Page;
   readonly context: BrowserContext;
@@ -54,58 +54,38 @@ const ARGUMENTS = [
   "--no-first-run",
   // Starts no process in advance; tabs of a context share one.
   "--renderer-process-limit=1",
-  // A process less, and a thread instead of several, because test files run in parallel anyway.
-  "--enable-features=NetworkServiceInProcess2",
-  "--num-raster-threads=1",
   // Neither tests nor the browser itself may use the network.
   "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1, EXCLUDE [::1]",
 ];
 
-/** The page is used so briefly that optimizing its code takes more time than it saves. */
-const WITHOUT_OPTIMIZATION = "--js-flags=--no-opt --no-maglev";
-
-let running: Promise<Browser> | undefined;
-
-/** Contexts without open pages, by their options. Their processes are running, so that the next page loads faster. */
-const idle = new Map<string, WatchedContext[]>();
-
-/** The headless browser of this process; closed after its tests. `optimize` is for benchmarks. */
-export async function launch({ optimize = false } = {}): Promise<TestBrowser> {
-  running ??= start(optimize ? ARGUMENTS : [...ARGUMENTS, WITHOUT_OPTIMIZATION]);
-  const browser = await running;
-  return {
-    version: browser.version(),
-    async newPage(url, { size = "desktop", theme = "light", locale = "en-US" } = {}) {
-      const key = `${size} ${locale}`;
-      const options = {
-        ...SIZES[size],
-        locale,
-        timezoneId: "UTC",
-        // Animations only take time.
-        reducedMotion: "reduce" as const,
-      };
-      const others = idle.get(key) ?? [];
-      idle.set(key, others);
-      const context = others.pop() ?? (await openContext(await browser.newContext(options)));
-      const watched = await context.newPage(new URL(url).origin, () => others.push(context));
-      await watched.page.emulateMedia({ colorScheme: theme });
-      return watched;
-    },
-    close: () => browser.close(),
-  };
-}
-
-async function start(options: readonly string[]): Promise<Browser> {
+/** A headless browser for the tests of a file; closed after them. */
+export async function launch(): Promise<TestBrowser> {
   const { path, args, env } = await findChromium();
   const browser = await chromium.launch({
     executablePath: path,
-    args: [...args, ...options],
+    args: [...args, ...ARGUMENTS],
     env: { ...process.env, ...env },
     // Not available to root and in many containers. The pages are our own.
     chromiumSandbox: false,
   });
-  after(() => browser.close());
-  return browser;
+  const close = () => browser.close();
+  after(close);
+  return {
+    version: browser.version(),
+    async newPage(url, { size = "desktop", theme = "light", locale = "en-US" } = {}) {
+      const context = await browser.newContext({
+        ...SIZES[size],
+        baseURL: url,
+        colorScheme: theme,
+        locale,
+        timezoneId: "UTC",
+        // Animations only take time.
+        reducedMotion: "reduce",
+      });
+      return watch(context, new URL(url).origin);
+    },
+    close,
+  };
 }
 
 /** Set by `WATCHER`. */
@@ -128,43 +108,26 @@ const WATCHER = `{
   }, true);
 }`;
 
-/** A browser context for one visit after the other. */
-interface WatchedContext {
-  /** Calls `release` when the visit is finished and nothing of it is left. */
-  readonly newPage: (origin: string, release: () => void) => Promise<WatchedPage>;
-}
+async function watch(context: BrowserContext, origin: string): Promise<WatchedPage> {
+  const kept: string[] = [];
+  const allowed: RegExp[] = [];
+  const responded = new WeakSet<Request>();
+  /** URLs of requests that are already recorded as problems. */
+  const reported: string[] = [];
+  const keep = (kind: Kind, text: string) => kept.push(`${kind}: ${text}`);
+  const loads: { readonly text: string; readonly url: string }[] = [];
 
-/** What is known about one visit. */
-function createRecords(origin: string) {
-  return {
-    origin,
-    /** Origins that may have stored something. */
-    origins: new Set([origin]),
-    problems: [] as string[],
-    responded: new WeakSet<Request>(),
-    /** URLs of requests that are already recorded as problems. */
-    reported: [] as string[],
-    loads: [] as { readonly text: string; readonly url: string }[],
-  };
-}
-
-async function openContext(context: BrowserContext): Promise<WatchedContext> {
-  let records = createRecords("");
-  let isReusable = true;
-  const keep = (kind: Kind, text: string) => records.problems.push(`${kind}: ${text}`);
-
-  const leaves = (url: string) => /^(https?|wss?):/.test(url) && new URL(url).host !== new URL(records.origin).host;
+  const leaves = (url: string) => /^(https?|wss?):/.test(url) && new URL(url).host !== new URL(origin).host;
   context.on("console", (message) => {
     if (message.type() !== "error" && message.type() !== "assert") return;
     const text = message.text();
     // Usually repeats a request that is recorded anyway.
-    if (text.startsWith("Failed to load resource")) records.loads.push({ text, url: message.location().url });
+    if (text.startsWith("Failed to load resource")) loads.push({ text, url: message.location().url });
     else keep(/Content Security Policy|TrustedHTML|TrustedScript/.test(text) ? "policy" : "console", text);
   });
   context.on("weberror", (error) => keep("error", String(error.error().stack ?? error.error())));
   context.on("request", (request) => {
     if (leaves(request.url())) keep("other-host", `${request.method()} ${request.url()}`);
-    if (request.isNavigationRequest()) records.origins.add(new URL(request.url()).origin);
   });
   context.on("requestfailed", (request) => {
     // No failure: a response whose body is not read is cancelled, and so is a request that the page repeats by itself
@@ -172,25 +135,22 @@ async function openContext(context: BrowserContext): Promise<WatchedContext> {
     const isCancelled = request.failure()?.errorText === "net::ERR_ABORTED";
     if (
       isCancelled &&
-      (records.responded.has(request) ||
+      (responded.has(request) ||
         /\/v1\/(changes|devices|events|me|subscriptions)$|\/assets\/(add|outcomes|passwordless|podcast|sign-in)/.test(
           new URL(request.url()).pathname,
         ))
     )
       return;
-    records.reported.push(request.url());
+    reported.push(request.url());
     keep("failed", `${request.method()} ${request.url()} ${request.failure()?.errorText ?? ""}`);
   });
   context.on("response", (response) => {
-    records.responded.add(response.request());
+    responded.add(response.request());
     if (response.status() < 400) return;
-    records.reported.push(response.url());
+    reported.push(response.url());
     keep("response", `${response.status()} ${response.request().method()} ${response.url()}`);
   });
   context.on("page", (page) => {
-    const goto = page.goto.bind(page);
-    // A base URL is an option of a context, but each visit has its own server.
-    page.goto = (url, options) => goto(new URL(url, records.origin).href, options);
     page.on("crash", () => keep("crash", page.url()));
     page.on("websocket", (socket) => {
       if (leaves(socket.url())) keep("other-host", socket.url());
@@ -198,64 +158,25 @@ async function openContext(context: BrowserContext): Promise<WatchedContext> {
   });
   await context.exposeBinding("earmarkViolation", (_source, text: string) => keep("policy", text));
   await context.addInitScript({ content: WATCHER });
-  // These cannot be undone.
-  const { clock } = context;
-  const [install, addInitScript] = [clock.install.bind(clock), context.addInitScript.bind(context)];
-  clock.install = (options) => {
-    isReusable = false;
-    return install(options);
-  };
-  context.addInitScript = (script, argument) => {
-    isReusable = false;
-    return addInitScript(script, argument);
-  };
-  /** Keeps the process running. */
-  const keeper = await context.newPage();
-  const session = await context.newCDPSession(keeper);
-  const pages = () => context.pages().filter((page) => page !== keeper);
+  const page = await context.newPage();
 
-  const clear = async () => {
-    for (const page of pages()) await page.close();
-    await Promise.all([
-      context.setOffline(false),
-      context.unrouteAll({ behavior: "ignoreErrors" }),
-      context.clearPermissions(),
-      context.clearCookies(),
-      ...[...records.origins].map((origin) =>
-        session.send("Storage.clearDataForOrigin", { origin, storageTypes: "all" }),
-      ),
-    ]);
-  };
-  const problemsOf = async ({ problems, loads, reported }: ReturnType<typeof createRecords>) => {
+  const problems = async () => {
     // Messages that the pages have already sent arrive before the result of this call.
-    const rounds = pages().map((open) => open.evaluate(() => new Promise((done) => setTimeout(done, 20))));
+    const rounds = context.pages().map((open) => open.evaluate(() => new Promise((done) => setTimeout(done, 20))));
     await Promise.allSettled(rounds);
     const unexplained = loads.filter(({ url }) => !reported.includes(url));
-    return [...problems, ...unexplained.map(({ text, url }) => `console: ${text} ${url}`)];
+    const all = [...kept, ...unexplained.map(({ text, url }) => `console: ${text} ${url}`)];
+    return all.filter((problem) => !allowed.some((pattern) => pattern.test(problem)));
   };
-
   return {
-    async newPage(origin, release) {
-      const current = createRecords(origin);
-      records = current;
-      const allowed: RegExp[] = [];
-      const problems = async () =>
-        (await problemsOf(current)).filter((problem) => !allowed.some((pattern) => pattern.test(problem)));
-      const page = await context.newPage();
-      return {
-        page,
-        context,
-        allow: (...patterns) => void allowed.push(...patterns),
-        problems,
-        async finish() {
-          const left = await problems();
-          if (isReusable && left.length === 0) {
-            await clear();
-            release();
-          } else await context.close();
-          assert.ok(left.length === 0, `the page had problems:\n  ${left.join("\n  ")}`);
-        },
-      };
+    page,
+    context,
+    allow: (...patterns) => void allowed.push(...patterns),
+    problems,
+    async finish() {
+      const left = await problems();
+      await context.close();
+      assert.ok(left.length === 0, `the page had problems:\n  ${left.join("\n  ")}`);
     },
   };
 }

@@ -4,7 +4,7 @@ import type { Locator, Page } from "playwright-core";
 import { Accounts } from "../../src/accounts.ts";
 import { asUser, everySubscription, type UserId } from "../../src/subscriptions.ts";
 import { en, type Words } from "../../web/src/words/en.ts";
-import { createAccount, type SignedIn } from "./accounts.ts";
+import { type SignedIn, signUp } from "./accounts.ts";
 import { launch, type PageOptions, type WatchedPage } from "./browser.ts";
 import { ATOMIC, add, newId, startServer, type TestServer } from "./server.ts";
 
@@ -20,13 +20,13 @@ export const accounts = new Accounts(server.store.accounts, { signUp: true });
 
 let userCount = 0;
 
-/** A new user with these feeds, who is signed in. */
+/** Signs up a new user with these feeds. */
 export async function newUser(
   feeds: readonly string[] = [],
   idOf: (feed: string) => string = newId,
 ): Promise<SignedIn> {
   userCount += 1;
-  const user = await createAccount(server.store, { name: `user${userCount}`, password: PASSWORD }, new Date());
+  const user = await signUp(server.port, `user${userCount}`, PASSWORD);
   if (feeds.length > 0) {
     const body = JSON.stringify({ "atomic:operations": feeds.map((feed) => add(idOf(feed), feed)) });
     const headers = { "Content-Type": ATOMIC, Accept: ATOMIC, Cookie: user.cookie };

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { guid } from "../../client/src/index.ts";
-import { en } from "../../web/src/words/en.ts";
-import { newToken, type SignedIn, signIn } from "../support/accounts.ts";
+import { guid } from "../client/src/index.ts";
+import { en } from "../web/src/words/en.ts";
+import { newToken, type SignedIn, signIn } from "./support/accounts.ts";
 import {
   assertFieldError,
   button,
@@ -22,7 +22,7 @@ import {
   signInAgain,
   until,
   visit,
-} from "../support/page-accounts.ts";
+} from "./support/page-accounts.ts";
 
 const { account, errors, list } = en;
 /** With the same id for every user. */
@@ -43,7 +43,7 @@ async function assertNothingLeft(page: Page, { name }: SignedIn): Promise<void> 
   assert.doesNotMatch(left, new RegExp(`ann\\.example|${name}\\b`));
 }
 
-describe("sessions", () => {
+describe("sessions", { concurrency: 3 }, () => {
   test("sessions: another one is revoked → that browser has to sign in again", async () => {
     const ann = await newUser(["https://ann.example/feed"]);
     const other = await visit({ as: await signIn(server.port, ann, { "User-Agent": "Old Firefox/3.0 (Windows)" }) });

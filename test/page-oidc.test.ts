@@ -1,21 +1,12 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { isolate } from "../../web/src/control-characters.ts";
-import { en } from "../../web/src/words/en.ts";
-import { signUp } from "../support/accounts.ts";
-import { CLIENT, listenForProvider } from "../support/oidc-provider.ts";
-import {
-  assertNoOverflow,
-  button,
-  dialog,
-  fill,
-  heading,
-  PASSWORD,
-  showView,
-  visit,
-} from "../support/page-accounts.ts";
-import { startServer } from "../support/server.ts";
+import { isolate } from "../web/src/control-characters.ts";
+import { en } from "../web/src/words/en.ts";
+import { signUp } from "./support/accounts.ts";
+import { CLIENT, listenForProvider } from "./support/oidc-provider.ts";
+import { assertNoOverflow, button, dialog, fill, heading, PASSWORD, showView, visit } from "./support/page-accounts.ts";
+import { startServer } from "./support/server.ts";
 
 const { account, errors, list } = en;
 const NAME = "Club <&\"'>";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Download, Page } from "playwright-core";
-import { guid } from "../../client/src/index.ts";
-import { en } from "../../web/src/words/en.ts";
-import { en as more } from "../../web/src/words/feeds.en.ts";
-import { longTasks } from "../support/browser.ts";
+import { guid } from "../client/src/index.ts";
+import { en } from "../web/src/words/en.ts";
+import { en as more } from "../web/src/words/feeds.en.ts";
+import { longTasks } from "./support/browser.ts";
 import {
   advanceUntil,
   button,
@@ -21,8 +21,8 @@ import {
   until,
   type VisitOptions,
   visit,
-} from "../support/page.ts";
-import { add, startServer } from "../support/server.ts";
+} from "./support/page.ts";
+import { add, startServer } from "./support/server.ts";
 
 const { outcome } = en;
 /** Intercepted before any other request is sent: turning interception on aborts requests in flight. */
@@ -56,7 +56,7 @@ async function read(download: Download): Promise<string> {
   return Buffer.concat(chunks).toString();
 }
 
-describe("import", () => {
+describe("import", { concurrency: 3 }, () => {
   test("import: a file is chosen → a preview, and nothing is added before it is confirmed", async () => {
     const there = numberedFeeds(2);
     const { page, server, finish } = await visitImport({ size: "phone", feeds: there });

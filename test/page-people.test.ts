@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { NOBODY } from "../../src/account-store.ts";
-import { People } from "../../src/people.ts";
-import { asUser } from "../../src/subscriptions.ts";
-import { en } from "../../web/src/words/en.ts";
-import { en as people } from "../../web/src/words/people.en.ts";
-import { newToken, type SignedIn } from "../support/accounts.ts";
+import { NOBODY } from "../src/account-store.ts";
+import { People } from "../src/people.ts";
+import { asUser } from "../src/subscriptions.ts";
+import { en } from "../web/src/words/en.ts";
+import { en as people } from "../web/src/words/people.en.ts";
+import { newToken, type SignedIn } from "./support/accounts.ts";
 import {
   accounts,
   assertNoOverflow,
@@ -20,8 +20,8 @@ import {
   showView,
   userIdOf,
   visit,
-} from "../support/page-accounts.ts";
-import { readQrCode } from "../support/qr-code.ts";
+} from "./support/page-accounts.ts";
+import { readQrCode } from "./support/qr-code.ts";
 
 const administration = new People(server.store.people, accounts);
 const { account } = en;
@@ -40,14 +40,13 @@ await describe("page: people", async () => {
   const admin = await newAdmin();
 
   test("people: a member → no link, and the view says that it is for administrators", async () => {
-    const { page, allow, finish } = await visit({ as: await newUser() });
+    const { page, allow } = await visit({ as: await newUser() });
     allow(/^response: 403 GET \S+\/v1\/(accounts|invitations|audit-log)\b/);
     await showView(page, "account");
     await heading(page, account.title).waitFor();
     assert.equal(await page.getByRole("link", { name: account.people }).count(), 0);
     await page.goto(`${server.url}/#people`);
     await page.getByText(people.errors["admin-required"]).first().waitFor();
-    await finish();
   });
 
   for (const [size, theme] of [
@@ -56,7 +55,7 @@ await describe("page: people", async () => {
   ] as const) {
     test(`people: ${size}, ${theme}: disable, enable and delete an account → done, and in the log`, async () => {
       const target = await newUser(["https://one.example/"]);
-      const { page, finish } = await visit({ as: admin, size, theme });
+      const { page } = await visit({ as: admin, size, theme });
       await showView(page, "account");
       await page.getByRole("link", { name: account.people }).click();
       const manage = button(page, people.manageOf(`${target.name}`));
@@ -79,7 +78,6 @@ await describe("page: people", async () => {
       await page.getByText(people.actions["account-deleted"](`${target.name}`)).waitFor();
       assert.equal(await accounts.findByName(target.name), undefined);
       assert.equal(await manage.count(), 0);
-      await finish();
     });
   }
 
@@ -89,7 +87,7 @@ await describe("page: people", async () => {
     const path = `/api/2/devices/${user.name}/phone.json`;
     const headers = { Authorization: `Basic ${btoa(`${user.name}:${token}`)}`, "Content-Type": "application/json" };
     assert.equal((await server.call("POST", path, { headers, body: '{"caption":"My phone"}' })).status, 200);
-    const { page, finish } = await visit({ as: user, path: "/#account" });
+    const { page } = await visit({ as: user, path: "/#account" });
     for (const name of [account.sessions, en.apps.devices, en.apps.tokens]) await heading(page, name).waitFor();
     await page.getByText("My phone").waitFor();
     const revoke = button(page, en.apps.revokeOf("an app"));
@@ -100,11 +98,10 @@ await describe("page: people", async () => {
     await button(dialog(page), en.apps.revoke).click();
     await revoke.waitFor({ state: "detached" });
     assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);
-    await finish();
   });
 
   test("people: invite → a link and a QR code that create one account; revoked → gone", async () => {
-    const { page, finish } = await visit({ as: admin, path: "/#people" });
+    const { page } = await visit({ as: admin, path: "/#people" });
     await field(page, people.note).fill("for Bob");
     await page.getByLabel(people.validFor).selectOption("30");
     await button(page, people.create).click();
@@ -120,13 +117,12 @@ await describe("page: people", async () => {
     await revoke.waitFor({ state: "detached" });
     await page.getByText(people.actions["invitation-revoked"]("for Bob")).waitFor();
     assert.ok(!(await pageContents(page)).includes(link.slice(-43)));
-    await finish();
   });
 
   test("people: reset link → the person sets a new password, and apps lose access if they want", async () => {
     const target = await newUser();
     const { token } = await newToken(server.port, target, { label: "an app", scope: "read" });
-    const { page, finish } = await visit({ as: admin, path: "/#people" });
+    const { page } = await visit({ as: admin, path: "/#people" });
     await button(page, people.manageOf(`${target.name}`)).click();
     await button(dialog(page), people.resetPassword).click();
     await button(dialog(page), people.resetPassword).click();
@@ -152,6 +148,5 @@ await describe("page: people", async () => {
     await field(again.page, account.newPassword).fill("another password");
     await button(again.page, people.newSubmit).click();
     await again.page.getByText(people.errors["invalid-reset-link"]).waitFor();
-    for (const end of [finish, person.finish, again.finish]) await end();
   });
 });

@@ -1,16 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { en } from "../../web/src/words/en.ts";
-import { en as feeds } from "../../web/src/words/feeds.en.ts";
-import { button, feedsOf, hosts, link, numberedFeeds, status, until, visit } from "../support/page.ts";
+import { en } from "../web/src/words/en.ts";
+import { en as feeds } from "../web/src/words/feeds.en.ts";
+import { button, feedsOf, hosts, link, numberedFeeds, status, until, visit } from "./support/page.ts";
 
 const { removed } = feeds;
 const [ONE = "", TWO = "", THREE = ""] = numberedFeeds(3);
 const listed = (page: Page) =>
   page.getByRole("list", { name: en.list.recentlyRemoved }).getByRole("listitem").locator(".url").allTextContents();
 
-describe("recently removed", () => {
+describe("recently removed", { concurrency: 2 }, () => {
   test("removed: a subscription removed a moment ago → listed, and back after one click", async () => {
     const { page, server, finish } = await visit({ feeds: [ONE, TWO, THREE], size: "phone" });
     const [, before] = (await server.call("GET", "/v1/subscriptions")).json.data;

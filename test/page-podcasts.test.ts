@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import sharp from "sharp";
-import type { PodcastRecord } from "../../src/podcast-store.ts";
-import { en } from "../../web/src/words/en.ts";
-import { en as words } from "../../web/src/words/podcasts.en.ts";
-import { assertAccessible } from "../support/browser.ts";
-import { startFeeds } from "../support/feeds.ts";
-import { learn, THIS_MACHINE } from "../support/fetching.ts";
-import { allTexts, button, feedsOf, hosts, link, rows, status, subscribe, until, visit } from "../support/page.ts";
-import { startServer, type TestServer } from "../support/server.ts";
+import type { PodcastRecord } from "../src/podcast-store.ts";
+import { en } from "../web/src/words/en.ts";
+import { en as words } from "../web/src/words/podcasts.en.ts";
+import { assertAccessible } from "./support/browser.ts";
+import { startFeeds } from "./support/feeds.ts";
+import { learn, THIS_MACHINE } from "./support/fetching.ts";
+import { allTexts, button, feedsOf, hosts, link, rows, status, subscribe, until, visit } from "./support/page.ts";
+import { startServer, type TestServer } from "./support/server.ts";
 
 const FEED = "https://feeds.example/";
 const search = (page: Page) => page.getByRole("searchbox", { name: en.list.search });
@@ -41,7 +41,7 @@ const THREE = {
   three: { title: "Zoo", author: "Carla" },
 };
 
-describe("podcasts", () => {
+describe("podcasts", { concurrency: 2 }, () => {
   test("podcasts: a feed is added → its title, author and artwork appear without a reload", async () => {
     const feeds = await startFeeds();
     const image = await sharp({ create: { width: 700, height: 700, channels: 3, background: "teal" } })

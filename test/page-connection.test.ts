@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { NOBODY } from "../../src/account-store.ts";
-import { Accounts } from "../../src/accounts.ts";
-import { People } from "../../src/people.ts";
-import { asUser } from "../../src/subscriptions.ts";
-import { en } from "../../web/src/words/en.ts";
-import { assertAccessible } from "../support/browser.ts";
+import { NOBODY } from "../src/account-store.ts";
+import { Accounts } from "../src/accounts.ts";
+import { People } from "../src/people.ts";
+import { asUser } from "../src/subscriptions.ts";
+import { en } from "../web/src/words/en.ts";
+import { assertAccessible } from "./support/browser.ts";
 import {
   advanceUntil,
   button,
@@ -23,10 +23,10 @@ import {
   until,
   visit,
   WITHOUT_TWO,
-} from "../support/page.ts";
-import { ATOMIC, add, newId, startServer, temporaryFolder } from "../support/server.ts";
+} from "./support/page.ts";
+import { ATOMIC, add, newId, startServer, temporaryFolder } from "./support/server.ts";
 
-describe("connection", () => {
+describe("connection", { concurrency: 3 }, () => {
   test("connection: the server stops and restarts → the page waits and continues by itself", async () => {
     const environment: Record<string, string> = { DATABASE_URL: `file:${temporaryFolder()}/earmark.db` };
     const first = await startServer(environment);

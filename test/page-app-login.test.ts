@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { revealControlCharacters } from "../../web/src/control-characters.ts";
-import { en } from "../../web/src/words/en.ts";
-import { assertAccessible } from "../support/browser.ts";
+import { revealControlCharacters } from "../web/src/control-characters.ts";
+import { en } from "../web/src/words/en.ts";
+import { assertAccessible } from "./support/browser.ts";
 import {
   assertNoOverflow,
   button,
@@ -15,14 +15,14 @@ import {
   showView,
   until,
   visit,
-} from "../support/page-accounts.ts";
-import { callAs, deviceItem, startLogin, tokenItem } from "../support/page-apps.ts";
+} from "./support/page-accounts.ts";
+import { callAs, deviceItem, startLogin, tokenItem } from "./support/page-apps.ts";
 
 const { account, appLogin, apps } = en;
 const FEEDS = "/index.php/apps/gpoddersync/subscriptions?since=0";
 const pathOf = (link: string) => link.slice(server.url.length);
 
-describe("app login", () => {
+describe("app login", { concurrency: 3 }, () => {
   test("app login: signed in, then allowed → the waiting app gets a token, until it is revoked", async () => {
     const ann = await newUser(["https://ann.example/feed"]);
     const { link, poll } = await startLogin("AntennaPod/3.9.0");

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { de } from "../../web/src/words/de.ts";
-import { en } from "../../web/src/words/en.ts";
-import { de as germanWords } from "../../web/src/words/podcasts.de.ts";
-import { en as words } from "../../web/src/words/podcasts.en.ts";
-import { assertAccessible } from "../support/browser.ts";
-import { learn } from "../support/fetching.ts";
-import { button, hosts, rows, status, subscribe, until, visit } from "../support/page.ts";
-import { startServer, type TestServer } from "../support/server.ts";
+import { de } from "../web/src/words/de.ts";
+import { en } from "../web/src/words/en.ts";
+import { de as germanWords } from "../web/src/words/podcasts.de.ts";
+import { en as words } from "../web/src/words/podcasts.en.ts";
+import { assertAccessible } from "./support/browser.ts";
+import { learn } from "./support/fetching.ts";
+import { button, hosts, rows, status, subscribe, until, visit } from "./support/page.ts";
+import { startServer, type TestServer } from "./support/server.ts";
 
 const FEED = "https://feeds.example/";
 
@@ -33,7 +33,7 @@ const titleButton = (page: Page, name: string) => rows(page).getByRole("button",
 const isFocused = (page: Page, name: string) =>
   titleButton(page, name).evaluate((element) => element.ownerDocument.activeElement === element);
 
-describe("rename in the row", () => {
+describe("rename in the row", { concurrency: 2 }, () => {
   test("rename: Escape → as before; Enter → saved, can be undone, and the row has the focus", async () => {
     const server = await serverWith("Apples", "Bees");
     const { page, finish } = await visit({ server });

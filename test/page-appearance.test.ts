@@ -1,18 +1,18 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { de } from "../../web/src/words/de.ts";
-import { en, type Words } from "../../web/src/words/en.ts";
-import { es } from "../../web/src/words/es.ts";
-import { de as feedsDe } from "../../web/src/words/feeds.de.ts";
-import { en as feedsEn } from "../../web/src/words/feeds.en.ts";
-import { fr } from "../../web/src/words/fr.ts";
-import { de as peopleDe } from "../../web/src/words/people.de.ts";
-import { en as peopleEn } from "../../web/src/words/people.en.ts";
-import { de as podcastsDe } from "../../web/src/words/podcasts.de.ts";
-import { en as podcastsEn } from "../../web/src/words/podcasts.en.ts";
-import { zh } from "../../web/src/words/zh.ts";
-import { assertAccessible } from "../support/browser.ts";
+import { de } from "../web/src/words/de.ts";
+import { en, type Words } from "../web/src/words/en.ts";
+import { es } from "../web/src/words/es.ts";
+import { de as feedsDe } from "../web/src/words/feeds.de.ts";
+import { en as feedsEn } from "../web/src/words/feeds.en.ts";
+import { fr } from "../web/src/words/fr.ts";
+import { de as peopleDe } from "../web/src/words/people.de.ts";
+import { en as peopleEn } from "../web/src/words/people.en.ts";
+import { de as podcastsDe } from "../web/src/words/podcasts.de.ts";
+import { en as podcastsEn } from "../web/src/words/podcasts.en.ts";
+import { zh } from "../web/src/words/zh.ts";
+import { assertAccessible } from "./support/browser.ts";
 import {
   button,
   chooseFile,
@@ -26,8 +26,8 @@ import {
   until,
   visit,
   walk,
-} from "../support/page.ts";
-import { startServer } from "../support/server.ts";
+} from "./support/page.ts";
+import { startServer } from "./support/server.ts";
 
 /** Short and long, with and without secrets. */
 const FEEDS = [
@@ -70,7 +70,7 @@ const measure = (page: Page) =>
     return { over: document.documentElement.scrollWidth - innerWidth, small };
   })()`);
 
-describe("appearance", () => {
+describe("appearance", { concurrency: 3 }, () => {
   test("appearance: every state on a dark phone → accessible, fits 320 px and 200 % zoom, targets of at least 24 px", async () => {
     const { page, allow, finish } = await visit({ size: "phone", theme: "dark", feeds: FEEDS });
     allow(...EXPECTED);
@@ -170,7 +170,7 @@ function patterns(words: object): RegExp[] {
   });
 }
 
-describe("settings", () => {
+describe("settings", { concurrency: 2 }, () => {
   const themeOf = (page: Page) => page.evaluate("document.documentElement.dataset.theme ?? 'system'");
   const isDark = (page: Page) =>
     page.evaluate<boolean>(`!/255, 255, 255/.test(getComputedStyle(document.body).backgroundColor)`);
@@ -242,7 +242,7 @@ describe("settings", () => {
   });
 });
 
-describe("deployment", () => {
+describe("deployment", { concurrency: 2 }, () => {
   test("base path: every view and request → below it", async () => {
     const server = await startServer({ EARMARK_BASE_PATH: "/pods" });
     const { status, headers } = await server.call("GET", "/pods");

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { visit } from "../support/page.ts";
-import { startServer } from "../support/server.ts";
+import { visit } from "./support/page.ts";
+import { startServer } from "./support/server.ts";
 
 interface Manifest {
   readonly url: string;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page, Route } from "playwright-core";
-import { en } from "../../web/src/words/en.ts";
+import { en } from "../web/src/words/en.ts";
 import {
   advanceUntil,
   button,
@@ -19,8 +19,8 @@ import {
   until,
   visit,
   WITHOUT_TWO,
-} from "../support/page.ts";
-import { add, newId, startServer } from "../support/server.ts";
+} from "./support/page.ts";
+import { add, newId, startServer } from "./support/server.ts";
 
 const showsCount = (page: Page, count: number) =>
   page.getByText(en.count(count, String(count)), { exact: true }).waitFor();
@@ -41,7 +41,7 @@ function watchChanges(page: Page): string[] {
   return changes;
 }
 
-describe("remove", () => {
+describe("remove", { concurrency: 3 }, () => {
   test("remove: undo → the same rows, and no request was sent", async () => {
     let now = new Date("2031-01-05T12:00:00Z");
     const server = await startServer({}, () => now);

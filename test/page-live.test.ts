@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { en } from "../../web/src/words/en.ts";
+import { en } from "../web/src/words/en.ts";
 import {
   advanceUntil,
   button,
@@ -13,13 +13,13 @@ import {
   subscribe,
   until,
   visit,
-} from "../support/page.ts";
-import { startServer } from "../support/server.ts";
+} from "./support/page.ts";
+import { startServer } from "./support/server.ts";
 
 const TWO = ["https://one.example/feed", "https://two.example/feed"];
 const UNREACHABLE = /^failed: .*(ERR_FAILED|ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE)/;
 
-describe("live", () => {
+describe("live", { concurrency: 3 }, () => {
   test("live: another device adds and removes → the list changes by itself", async () => {
     const { page, server, finish } = await visit({ feeds: TWO });
     await until(() => hosts(page), ["two.example", "one.example"]);
@@ -71,7 +71,7 @@ describe("live", () => {
   });
 });
 
-describe("offline", () => {
+describe("offline", { concurrency: 3 }, () => {
   test("offline: edits and a reload → everything is still there, and is sent when the server is back", async () => {
     const { page, context, server, allow, finish } = await visit({ size: "phone", theme: "dark", feeds: TWO });
     allow(/^failed: /);

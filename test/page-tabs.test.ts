@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
-import { en } from "../../web/src/words/en.ts";
+import { en } from "../web/src/words/en.ts";
 import {
   button,
   feedsOf,
@@ -13,7 +13,7 @@ import {
   subscribe,
   until,
   visit,
-} from "../support/page.ts";
+} from "./support/page.ts";
 
 const TWO = ["https://one.example/feed", "https://two.example/feed"];
 const BOTH = ["two.example", "one.example"];
@@ -40,7 +40,7 @@ async function removeIn(page: Page, host: string): Promise<void> {
   await button(page, en.close).click();
 }
 
-describe("tabs", () => {
+describe("tabs", { concurrency: 2 }, () => {
   test("tabs: two → agree with one stream, and one takes over when the other is closed", async () => {
     const { page: first, context, server, finish } = await visit({ feeds: TWO });
     await until(() => hosts(first), BOTH);

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { GUIDES } from "../../web/src/app-guides.ts";
-import { revealControlCharacters } from "../../web/src/control-characters.ts";
-import { en } from "../../web/src/words/en.ts";
-import { newToken, signUp } from "../support/accounts.ts";
+import { GUIDES } from "../web/src/app-guides.ts";
+import { revealControlCharacters } from "../web/src/control-characters.ts";
+import { en } from "../web/src/words/en.ts";
+import { newToken, signUp } from "./support/accounts.ts";
 import {
   assertNoOverflow,
   button,
@@ -20,15 +20,15 @@ import {
   showView,
   until,
   visit,
-} from "../support/page-accounts.ts";
-import { callAs, deviceItem, returnToTab, syncDevice, tokenItem, valuesToType } from "../support/page-apps.ts";
-import { readQrCode } from "../support/qr-code.ts";
-import { startServer } from "../support/server.ts";
+} from "./support/page-accounts.ts";
+import { callAs, deviceItem, returnToTab, syncDevice, tokenItem, valuesToType } from "./support/page-apps.ts";
+import { readQrCode } from "./support/qr-code.ts";
+import { startServer } from "./support/server.ts";
 
 const { apps } = en;
 const FEEDS = ["https://one.example/feed", "https://two.example/feed"];
 
-describe("apps", () => {
+describe("apps", { concurrency: 3 }, () => {
   test("app guide: connected with what the page shows → the page says which device synced", async () => {
     const ann = await newUser();
     // By a host name: for a loopback address the page shows no QR code.

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { en } from "../../web/src/words/en.ts";
-import { en as podcasts } from "../../web/src/words/podcasts.en.ts";
-import { button, focused, hosts, NEWEST_FIRST, numberedFeeds, rows, THREE, until, visit } from "../support/page.ts";
+import { en } from "../web/src/words/en.ts";
+import { en as podcasts } from "../web/src/words/podcasts.en.ts";
+import { button, focused, hosts, NEWEST_FIRST, numberedFeeds, rows, THREE, until, visit } from "./support/page.ts";
 
 const nameOf = (host: string) => `${host}/${host.startsWith("pod-") ? "feed.xml" : "feed"}`;
 const removeLabel = (host: string) => en.list.remove(nameOf(host));
@@ -19,7 +19,7 @@ const isFocusVisible = (page: Page) =>
       document.activeElement.contains(document.elementFromPoint(left + part * width, top + part * height)));
   })()`);
 
-describe("keyboard", () => {
+describe("keyboard", { concurrency: 3 }, () => {
   test("keyboard: single keys → every view, undo and the settings", async () => {
     const { page, finish } = await visit({ feeds: THREE });
     await isAt(page, en.list.title);

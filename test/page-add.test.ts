@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { en } from "../../web/src/words/en.ts";
-import { en as more } from "../../web/src/words/feeds.en.ts";
-import { assertAccessible, longTasks } from "../support/browser.ts";
-import { startFeeds } from "../support/feeds.ts";
-import { THIS_MACHINE } from "../support/fetching.ts";
+import { en } from "../web/src/words/en.ts";
+import { en as more } from "../web/src/words/feeds.en.ts";
+import { assertAccessible, longTasks } from "./support/browser.ts";
+import { startFeeds } from "./support/feeds.ts";
+import { THIS_MACHINE } from "./support/fetching.ts";
 import {
   advanceUntil,
   button,
@@ -19,8 +19,8 @@ import {
   until,
   type VisitOptions,
   visit,
-} from "../support/page.ts";
-import { startServer } from "../support/server.ts";
+} from "./support/page.ts";
+import { startServer } from "./support/server.ts";
 
 const { outcome, errors } = en;
 
@@ -33,7 +33,7 @@ async function submit(page: Page, text: string, count: number): Promise<void> {
   await button(page, en.add.submit(count, String(count))).click();
 }
 
-describe("add", () => {
+describe("add", { concurrency: 3 }, () => {
   test("add: one URL → added, and first in the list", async () => {
     const { page, server, finish } = await visitAdd({ size: "phone", theme: "dark", feeds: ["https://old.example/"] });
     assert.equal(await button(page, en.add.submit(0, "0")).isDisabled(), true);

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { asUser } from "../../src/subscriptions.ts";
-import { isolate, revealControlCharacters } from "../../web/src/control-characters.ts";
-import { en } from "../../web/src/words/en.ts";
-import { newToken, type SignedIn, signIn, signUp } from "../support/accounts.ts";
-import { assertAccessible } from "../support/browser.ts";
+import { asUser } from "../src/subscriptions.ts";
+import { isolate, revealControlCharacters } from "../web/src/control-characters.ts";
+import { en } from "../web/src/words/en.ts";
+import { newToken, type SignedIn, signIn, signUp } from "./support/accounts.ts";
+import { assertAccessible } from "./support/browser.ts";
 import {
   accounts,
   assertFieldError,
@@ -31,13 +31,13 @@ import {
   until,
   userIdOf,
   visit,
-} from "../support/page-accounts.ts";
-import { readQrCode } from "../support/qr-code.ts";
-import { ATOMIC, add, newId, startServer } from "../support/server.ts";
+} from "./support/page-accounts.ts";
+import { readQrCode } from "./support/qr-code.ts";
+import { ATOMIC, add, newId, startServer } from "./support/server.ts";
 
 const { account, apps, errors, list } = en;
 
-describe("account", () => {
+describe("account", { concurrency: 3 }, () => {
   test("password: changed → signed in here and nowhere else", async () => {
     const ann = await newUser(["https://ann.example/feed"]);
     const other = await visit({ as: await signIn(server.port, ann) });

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { CDPSession, Page } from "playwright-core";
-import { isolate } from "../../web/src/control-characters.ts";
-import { de } from "../../web/src/words/de.ts";
-import { en } from "../../web/src/words/en.ts";
+import { isolate } from "../web/src/control-characters.ts";
+import { de } from "../web/src/words/de.ts";
+import { en } from "../web/src/words/en.ts";
 import {
   assertNoOverflow,
   button,
@@ -16,7 +16,7 @@ import {
   showView,
   until,
   visit,
-} from "../support/page-accounts.ts";
+} from "./support/page-accounts.ts";
 
 const { account, errors } = en;
 /** Browsers accept no IP address as the host of a passkey. */
@@ -56,7 +56,7 @@ async function signOut(page: Page): Promise<void> {
 
 const used = (page: Page) => page.getByRole("button", { name: account.usePasskey, exact: true });
 
-describe("passkeys", () => {
+describe("passkeys", { concurrency: 2 }, () => {
   test("passkeys: added, then used to sign in, then removed → the page at every step", async () => {
     const ann = await newUser(["https://ann.example/feed"]);
     const { page, allow, finish } = await visit({ server: localhost, as: ann });

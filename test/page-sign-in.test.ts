@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { de } from "../../web/src/words/de.ts";
-import { en } from "../../web/src/words/en.ts";
-import { es } from "../../web/src/words/es.ts";
-import { fr } from "../../web/src/words/fr.ts";
-import { zh } from "../../web/src/words/zh.ts";
-import { inviteTo, newToken, signIn } from "../support/accounts.ts";
+import { de } from "../web/src/words/de.ts";
+import { en } from "../web/src/words/en.ts";
+import { es } from "../web/src/words/es.ts";
+import { fr } from "../web/src/words/fr.ts";
+import { zh } from "../web/src/words/zh.ts";
+import { inviteTo, newToken, signIn } from "./support/accounts.ts";
 import {
   assertFieldError,
   assertNoOverflow,
@@ -23,14 +23,14 @@ import {
   showView,
   until,
   visit,
-} from "../support/page-accounts.ts";
-import { start } from "../support/process.ts";
-import { startServer, type TestServer, temporaryFolder } from "../support/server.ts";
+} from "./support/page-accounts.ts";
+import { start } from "./support/process.ts";
+import { startServer, type TestServer, temporaryFolder } from "./support/server.ts";
 
 const { account, errors, list } = en;
 const closed = await startServer({ EARMARK_ACCOUNTS: "true" });
 
-describe("sign-in", () => {
+describe("sign-in", { concurrency: 3 }, () => {
   test("sign-in: correct credentials → the list, also after a reload", async () => {
     const ann = await newUser(["https://ann.example/feed"]);
     const { page, finish } = await visit();
@@ -194,7 +194,7 @@ describe("sign-in", () => {
   test("token: the link of a token's QR code → the secret leaves the address bar at once", async () => {
     const ann = await newUser();
     const { token } = await newToken(server.port, ann, { label: "phone", scope: "read" });
-    const { page, finish } = await visit({ as: ann, path: `/#${token}` });
+    const { page, context, finish } = await visit({ as: ann, path: `/#${token}` });
     await heading(page, list.emptyTitle).waitFor();
     assert.equal(page.url(), `${server.url}/`);
     await showView(page, "account");
@@ -203,7 +203,7 @@ describe("sign-in", () => {
     assert.equal(page.url(), `${server.url}/`);
     await page.goBack();
     await heading(page, account.title).waitFor();
-    assert.ok(!(await pageContents(page)).includes(token));
+    for (const tab of context.pages()) assert.ok(!(await pageContents(tab)).includes(token));
     await finish();
   });
 
