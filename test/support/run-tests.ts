@@ -12,15 +12,15 @@ export const API_TESTS = [
   "test/apps/*.test.ts",
 ];
 
-/** Tests that measure the memory or speed of their process, or replace its timers for good. */
+/** Tests that measure the memory or speed of their process, replace its timers for good, or share a browser. */
 const ALONE = [
   "src/http/{body,body-framing,event-hub,pipelining,timeouts}.test.ts",
   "src/{limits,opml/read}.test.ts",
-  "test/linear-*.test.ts",
+  "test/{linear,page}-*.test.ts",
 ];
 
 /** A test file that takes longer has hung, and so has a process that does not end after its last file. */
-const TIMEOUT_MS = 5 * 60_000;
+const TIMEOUT_MS = 10 * 60_000;
 /** Test files also wait, for timers and other programs. More of them than cores keep the cores busy. */
 const AT_A_TIME = Math.ceil(1.5 * availableParallelism());
 
