@@ -45,7 +45,7 @@ export const ERRORS = {
     title: "Identifier Mismatch",
     detail: "The `id` in the document must match the one in the path.",
   },
-  // An operation reports 422; as the response to a whole request it is 403.
+  // 422 for one of several operations; 403 if the whole request fails.
   "quota-exceeded": {
     status: 422,
     title: "Quota Exceeded",
@@ -357,7 +357,7 @@ export class RequestFailure extends Error {
   }
 }
 
-/** `headers` are added to those that every response with this error has. */
+/** `headers` are added to the default headers of the error. */
 export function failure<Code extends ErrorCode>(
   code: Code,
   ...[options]: Options<Code, Extras & { readonly headers?: Headers }>

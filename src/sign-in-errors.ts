@@ -1,4 +1,4 @@
-/** Errors of signing in other than with a password; part of `ERRORS`. */
+/** Errors of signing in with a passkey, an identity provider or a proxy; part of `ERRORS`. */
 export const SIGN_IN_ERRORS = {
   "passkey-failed": {
     status: 401,

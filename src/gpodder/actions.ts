@@ -50,7 +50,7 @@ function readActionTime(value: unknown): Date | "unreadable" | undefined {
   return (typeof value === "string" ? readTimestamp(value) : undefined) ?? "unreadable";
 }
 
-/** Ignores `device` and `aggregated`: apps need the actions of other devices, and only the latest are stored. */
+/** Ignores `device`, because apps need the actions of other devices, and `aggregated`: only the latest are stored. */
 export function readActionsQuery(query: string): { readonly since: number; readonly podcast: string | undefined } {
   return { since: readSince(query), podcast: new URLSearchParams(query).get("podcast") || undefined };
 }

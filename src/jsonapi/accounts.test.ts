@@ -213,7 +213,7 @@ test("account document: written → no internal fields", () => {
   );
 });
 
-test("credential document: token → has a scope; session → has none; secret only if given", () => {
+test("credential document: token → has a scope; session → has none; other attributes only if given", () => {
   const attributes = {
     label: "phone",
     created_at: "2026-01-02T03:04:05.678Z",

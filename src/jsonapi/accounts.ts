@@ -39,11 +39,11 @@ export function readText(attributes: Attributes, name: keyof typeof INVALID_CODE
   return value;
 }
 
-/** In UTF-16 code units: no valid name or password is longer. They are validated later. */
+/** Upper bounds in UTF-16 code units; the exact limits are checked later. */
 const MAX_NAME_TEXT = 256;
 export const MAX_PASSWORD_TEXT = 512;
 
-/** A name and a password, or the response of a passkey. */
+/** A name and a password, or the assertion of a passkey. */
 export function readSignIn(document: unknown): { name: string; password: string } | { passkey: object } {
   const attributes = readAttributes(document, "session");
   if (attributes["passkey"] !== undefined) return { passkey: readPasskey(attributes) };
@@ -103,7 +103,7 @@ export function readNewPasskey(document: unknown): { label: string; passkey: obj
   return { label: readLabel(attributes), passkey: readPasskey(attributes) };
 }
 
-/** Its members are checked with its signature. */
+/** Its members are validated when its signature is verified. */
 function readPasskey({ passkey }: Attributes): object {
   if (passkey === undefined) throw missingAttribute("passkey");
   if (!isObject(passkey)) {

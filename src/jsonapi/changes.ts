@@ -6,7 +6,7 @@ import { writeSubscriptionResource } from "./resource.ts";
 
 const PATH = "/v1/changes";
 
-/** The `meta` of a response to a write. A client that is at `state_before` and applies the response is at `state`. */
+/** The `meta` of a response to a write. Applying the response to a copy at `state_before` brings it to `state`. */
 export interface WriteMeta {
   readonly state: string;
   readonly state_before: string;

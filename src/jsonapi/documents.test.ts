@@ -12,7 +12,7 @@ import { readSubscription, writeSubscription, writeSubscriptionPage } from "./su
 
 const META = { state: "b", state_before: "a" };
 
-test("subscription: a document → a draft; an invalid one → thrown with a pointer", () => {
+test("subscription: a document → a draft; an invalid one → an error with a pointer", () => {
   assert.deepEqual(readSubscription({ data: RESOURCE }), DRAFT);
   const read = (document: unknown) => failureOf(() => readSubscription(document));
   assert.deepEqual(read([]), {

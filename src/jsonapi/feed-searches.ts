@@ -13,7 +13,7 @@ export function readFeedSearch(document: unknown): string {
   return url;
 }
 
-/** No two of the feeds may have the same GUID, which is the id of a subscription unless the client chooses another. */
+/** The feeds must have distinct GUIDs: a feed's GUID is the default id of its subscription. */
 export function writeFeeds(feeds: readonly { readonly feedUrl: string; readonly title?: string }[]): string {
   const data = feeds.map(({ feedUrl, title }) => ({
     type: "feed",

@@ -18,7 +18,7 @@ function refusalOf(operation: Operation | undefined): Malformed {
   return operation;
 }
 
-test("operations: a valid operation → a draft with its id in lower case and as written", () => {
+test("operations: a valid operation → a draft with its id both in lower case and as sent", () => {
   assert.deepEqual(add(RESOURCE), DRAFT);
   assert.deepEqual(add({ ...RESOURCE, id: ID.toUpperCase() }), { ...DRAFT, idAsWritten: ID.toUpperCase() });
 });

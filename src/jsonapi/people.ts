@@ -31,7 +31,7 @@ export function readInvitation(document: unknown, now: Date): { note: string; ex
   return { note, expiresAt: readExpiry(attributes["expires_at"], now) };
 }
 
-/** What an administrator wants to change: one attribute, because a request is applied as a whole or not at all. */
+/** What an administrator wants to change: only one attribute, because two could not be applied atomically. */
 export function readAccountChange(document: unknown): AccountChangeKind | undefined {
   const attributes = readAttributes(document, "account");
   const { role } = attributes;
@@ -84,7 +84,7 @@ export function invitationResource(
   };
 }
 
-/** A reset link can only be created and opened, so it has no URL in the API. */
+/** A reset link can only be created and opened, so it has no `self` link. */
 export function resetLinkResource({ id, expiresAt }: Credential, url: string): ResourceWithoutLinks {
   return { type: "reset-link", id, attributes: { expires_at: toTimestamp(expiresAt), url } };
 }

@@ -30,7 +30,7 @@ test("list query: no parameters → first page of 25", () => {
     assert.deepEqual(readListQuery(query), { number: 1, size: 25, ...EVERYTHING, filter: undefined });
 });
 
-test("list query: brackets raw or percent-encoded, in either case → accepted", () => {
+test("list query: brackets raw or percent-encoded, hex digits in upper or lower case → accepted", () => {
   for (const query of [
     "page[number]=3&page[size]=7",
     "page%5Bnumber%5D=3&page%5Bsize%5D=7",

@@ -159,7 +159,7 @@ export function malformedError(
   return createError(refused, { type: SUBSCRIPTION_TYPE, reason, source: { pointer: toDocumentPointer(pointer) } });
 }
 
-/** A conflict repeats what the client asked for. */
+/** A conflict repeats the requested id and feed URL in `meta`. */
 export function refusalError(
   refusal: Refusal,
   change: RequestedChange,

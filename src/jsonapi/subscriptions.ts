@@ -29,7 +29,7 @@ export function readSubscription(document: unknown): RequestedDraft {
   return readDocument(document, readDraft);
 }
 
-/** Reads a document with the attributes to change of the subscription with this id. */
+/** Reads a document that updates the subscription with this id. */
 export function readSubscriptionUpdate(document: unknown, id: string): RequestedUpdate {
   const update = readDocument(document, readUpdate);
   if (update.id !== id) throw failure("id-mismatch", { source: { pointer: "/data/id" } });

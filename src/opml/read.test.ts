@@ -38,7 +38,7 @@ test("OPML: element and attribute names in any case → read", () => {
   ]);
 });
 
-test("OPML: numeric, escaped or missing title → kept as text", () => {
+test("OPML: numeric or escaped title → text; missing → none", () => {
   const entries = readOpml(
     Buffer.from(
       file(
@@ -362,7 +362,7 @@ test("OPML: a wrapper called feeds → no folder; beside other feeds → a folde
   assert.deepEqual(foldersOf(inside + outline("https://a.example/2")), [["Feeds"], undefined]);
 });
 
-test("OPML: folders beyond the limits → only the outermost", () => {
+test("OPML: too many levels or folders → the outermost levels, and the first folders", () => {
   const deep = Array.from({ length: 12 }, (_, index) => `<outline text="${index}">`).join("");
   const [entry] = readOpml(Buffer.from(file(deep + outline("https://a.example/1"))));
   assert.deepEqual(entry?.folders, ["0/1/2/3/4/5/6/7"]);

@@ -37,9 +37,9 @@ const WRAPPER = "feeds";
 const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
 
 /**
- * Reads every feed of an OPML file in document order. Its folders are the outlines around it and its categories; the first
- * entry of a feed gets the folders of all its entries. Entries that cannot be imported are included, so that the caller can
- * report them. Memory does not grow with the number of elements, attributes or levels; only the entries are kept.
+ * Reads every feed of an OPML file in document order. A feed's folders are the outlines around it and its categories; the
+ * first entry of a feed gets the folders of all its entries. Entries that cannot be imported are included, so that the
+ * caller can report them. Memory does not grow with the number of elements, attributes or levels; only the entries are kept.
  */
 export function readOpml(bytes: Uint8Array, chunkBytes = CHUNK_BYTES): Entry[] {
   const decoder = createDecoder(bytes);
@@ -191,7 +191,7 @@ class OutlineReader implements TokenizerCallbacks {
     this.#parents = folders.map(({ name }) => name);
   }
 
-  /** Whether the last start tag is that of a feed. */
+  /** Adds the feed of the last start tag; false if it is not one. */
   #readFeed(): boolean {
     if (!this.#isOpml) return false;
     const feedUrl =
@@ -291,7 +291,7 @@ function toEntries(outlines: readonly Outline[]): Entry[] {
   });
 }
 
-/** Marks feeds that appear earlier in the file. The first entry gets the folders of all of them. */
+/** Marks entries whose feed appears earlier in the file. The first entry of a feed gets the folders of all of them. */
 export function markDuplicates(entries: readonly Entry[]): Entry[] {
   const first = new Map<string, number>();
   const marked = [...entries];

@@ -17,7 +17,7 @@ const feed = (path: string, title?: string, ...folders: string[]): Entry => ({
 const PODNEWS = { feedUrl: "https://podnews.net/rss", title: "Podnews Daily" };
 const SECOND = feed("second", "Second Show");
 
-/** What a new list has after the import of a file: the first of each valid feed. */
+/** The feeds of an empty list after a file is imported: the first valid entry of each. */
 function imported(file: string | Uint8Array): Entry[] {
   const feeds = new Map<string, Entry>();
   for (const { line: _, skip, ...entry } of readOpml(Buffer.from(file as Uint8Array))) {

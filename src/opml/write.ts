@@ -7,7 +7,7 @@ export interface OpmlSource {
   readonly find: (ids: readonly string[]) => Promise<readonly (Subscription | undefined)[]>;
 }
 
-/** The list of a user, with the titles of the podcasts where the user has set none. `requireAccess` throws when access has ended. */
+/** The list of a user; a subscription without its own title gets that of the podcast. `requireAccess` throws when access has ended. */
 export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => unknown): OpmlSource {
   const addTitles = async (items: readonly (Subscription | undefined)[]) => {
     const untitled = items.filter((item) => item !== undefined && item.title === undefined);
@@ -32,7 +32,7 @@ export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => u
   };
 }
 
-/** Subscriptions in more folders than this are written without nesting, so that an export needs little memory. */
+/** After this many folders in an export, further ones are written as categories only, so that it needs little memory. */
 const MAX_NESTED_FOLDERS = 1_000;
 /** How many subscriptions are read again at a time. */
 const FIND_BATCH = 100;
@@ -102,7 +102,7 @@ async function* writeFolder(folder: Folder, find: OpmlSource["find"], indent: st
   yield `${indent}</outline>\n`;
 }
 
-/** Without a title, `text` is the URL, because OPML requires it. */
+/** Without a title, `text` is the feed URL, because OPML requires a `text`. */
 function writeOutline({ feedUrl, title = feedUrl, folders = [] }: Subscription, indent: string): string {
   const [url, text] = [escapeAttribute(feedUrl), escapeAttribute(title)];
   const titleAttribute = title === feedUrl ? "" : ` title="${text}"`;

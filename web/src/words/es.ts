@@ -171,7 +171,7 @@ export const es: Words = {
     menu: (app) => `En ${app}, ve a:`,
     enter: "Introduce estos datos:",
     press: "Después pulsa:",
-    allowThere: "La app abre esta página en el navegador. Elige allí «Permitir».",
+    allowThere: "La app abre Earmark en el navegador. Elige allí «Permitir».",
     menuNote: "Los nombres de los menús son los de la versión en inglés de la app y pueden variar un poco.",
     userName: "Nombre de usuario",
     anyCredentials: "Sirve cualquier nombre de usuario y contraseña: este servidor tiene un solo usuario.",

@@ -164,7 +164,7 @@ export const zh: Words = {
     menu: (app) => `在 ${app} 中打开：`,
     enter: "输入以下内容：",
     press: "然后点按：",
-    allowThere: "应用会在浏览器中打开此页面。请在那里选择“允许”。",
+    allowThere: "应用会在浏览器中打开 Earmark。请在那里选择“允许”。",
     menuNote: "菜单名称取自应用的英文版，可能略有不同。",
     userName: "用户名",
     anyCredentials: "用户名和密码可以任意填写：此服务器只有一个用户。",
