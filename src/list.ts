@@ -3,6 +3,8 @@ import type { Change, Draft, Outcome, Update } from "./subscriptions.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
 export const KEPT_CHANGES = 100_000;
+/** For the same reason, a removal is recorded without its folders if they are longer in total. */
+const MAX_RECORDED_FOLDERS = 1_024;
 
 /** A subscription as it is stored. Engines choose how to represent ids and feeds. */
 export interface Item<Key> extends StoredDetails {
@@ -66,8 +68,13 @@ export function applyChange<Key>(
   list.sequence += 1;
   list.total -= 1;
   list.delete(item);
-  list.recordRemoval(item, at);
+  list.recordRemoval(toRecorded(item), at);
   return toResult(item);
+}
+
+function toRecorded<Key>(item: Item<Key>): Item<Key> {
+  const { folders } = item;
+  return folders !== null && folders.length > MAX_RECORDED_FOLDERS ? { ...item, folders: null } : item;
 }
 
 /** Tries to insert first: most additions are new, and the engine's unique indexes detect the others. */
@@ -114,7 +121,7 @@ function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update
   const isFeedChanged = change.feed !== undefined && same === undefined;
   if (isFeedChanged) {
     list.sequence += 1;
-    list.recordRemoval(old, at);
+    list.recordRemoval(toRecorded(old), at);
   }
   list.sequence += 1;
   const item = { ...old, updateSequence: list.sequence, feed, feedUrl, title, folders };

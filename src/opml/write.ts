@@ -7,7 +7,7 @@ export interface OpmlSource {
   readonly find: (ids: readonly string[]) => Promise<readonly (Subscription | undefined)[]>;
 }
 
-/** The list of a user; a subscription without its own title gets that of the podcast. `requireAccess` throws when access has ended. */
+/** A user's list, with titles of podcasts where there is no own one. `requireAccess` throws when access has ended. */
 export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => unknown): OpmlSource {
   const addTitles = async (items: readonly (Subscription | undefined)[]) => {
     const untitled = items.filter((item) => item !== undefined && item.title === undefined);
