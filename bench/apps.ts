@@ -3,7 +3,7 @@ import { type Bench, inTurns, paging, stopServers, type Work } from "./bench.ts"
 import type { Engine } from "./engines.ts";
 import type { Measurement } from "./load.ts";
 import { findMissing, startOpodsync } from "./opodsync.ts";
-import { makeToken, PASSWORD, type Server, startFloor, USER } from "./processes.ts";
+import { makeToken, PASSWORD, type Server, startBaseline, USER } from "./processes.ts";
 import { costsOf } from "./rates.ts";
 import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
 import { measureRequests } from "./sync.ts";
@@ -28,7 +28,7 @@ interface Contender {
   readonly runs: Measurement[];
 }
 
-/** Compares requests of an app with oPodSync and with the floor. Every response is checked. */
+/** Compares requests of an app with oPodSync and with the baseline. Every response is checked. */
 export async function compareApps(bench: Bench, name: string, what: AppRequest, target: Target): Promise<Line> {
   const database = await bench.sqlite.create();
   const contenders = [await contend("Earmark", await bench.earmark(database, [makeToken(database)]), what)];
@@ -36,7 +36,7 @@ export async function compareApps(bench: Bench, name: string, what: AppRequest, 
   if (missing === undefined)
     contenders.push(await contend("oPodSync", await startOpodsync(join(bench.folder, `opodsync ${what}`)), what));
   else bench.logProgress(`    not compared with oPodSync: ${missing}`);
-  contenders.push(await contend("floor", await startFloor(await bench.sqlite.create(), "grouped"), what));
+  contenders.push(await contend("baseline", await startBaseline(await bench.sqlite.create(), "grouped"), what));
 
   const { warmUpRounds, rounds } = bench.plan;
   for (let round = 1 - warmUpRounds; round <= rounds; round += 1) {
@@ -46,7 +46,7 @@ export async function compareApps(bench: Bench, name: string, what: AppRequest, 
     }
   }
   await stopServers(contenders.map(({ server }) => server));
-  const [ours = [], peers, floors = []] = ["Earmark", "oPodSync", "floor"].map(
+  const [ours = [], peers, baselines = []] = ["Earmark", "oPodSync", "baseline"].map(
     (of) => contenders.find((each) => each.name === of)?.runs,
   );
   const comparisons: Comparison[] = [
@@ -56,7 +56,7 @@ export async function compareApps(bench: Bench, name: string, what: AppRequest, 
           compare("times oPodSync's rate", ratesOf(ours), ratesOf(peers), target),
           compare("requests in the CPU time of one", costsOf(peers), costsOf(ours)),
         ]),
-    compare("of the floor's rate", ratesOf(ours), ratesOf(floors)),
+    compare("of the baseline's rate", ratesOf(ours), ratesOf(baselines)),
   ];
   const rows = contenders.map(({ name: row, runs }) => rowOf(row, FEEDS, runs, row === "Earmark" ? comparisons : []));
   return { name, rows };

@@ -9,13 +9,13 @@ import {
   prefill,
   settlePostgres,
 } from "./prefill.ts";
-import type { FloorMode } from "./processes.ts";
+import type { BaselineMode } from "./processes.ts";
 
 /** A database engine under test. Databases are given as a file path or a URL. */
 export interface Engine {
   readonly name: "SQLite" | "PostgreSQL";
-  /** How the floor writes unless a benchmark says otherwise. */
-  readonly floor: FloorMode;
+  /** How the baseline writes unless a benchmark says otherwise. */
+  readonly baseline: BaselineMode;
   /** Creates an empty database and returns its path or URL. */
   create(): Promise<string>;
   drop(database: string): Promise<void>;
@@ -33,7 +33,7 @@ export function createSqlite(folder: string): Engine {
   let files = 0;
   return {
     name: "SQLite",
-    floor: "grouped",
+    baseline: "grouped",
     async create() {
       files += 1;
       return join(folder, `${files}.db`);
@@ -49,7 +49,7 @@ export function createSqlite(folder: string): Engine {
 export function createPostgres(server: PostgresServer): Engine {
   return {
     name: "PostgreSQL",
-    floor: "parallel",
+    baseline: "parallel",
     create: () => server.create(),
     drop: (url) => server.drop(url),
     fill: fillPostgres,

@@ -5,7 +5,7 @@ import { clusterBenchmarks, fetchingBenchmarks, postgresBenchmarks, sqliteBenchm
 import { describeMachine, type Machine } from "./machine.ts";
 import { drawLines, isReached, type Line, targetsOf, writeMarkdown } from "./report.ts";
 
-const USAGE = `Measures Earmark against a floor: a server that does the same work without any checks.
+const USAGE = `Measures Earmark against a baseline: a server that does the same work without any checks.
 Only ratios within one run are comparable; absolute figures depend on the machine.
 
 Usage: npm run bench -- [--quick] [--only TEXT] [--profile FOLDER]

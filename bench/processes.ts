@@ -81,12 +81,12 @@ function isUrl(database: string): boolean {
   return database.startsWith("postgres");
 }
 
-export type FloorMode = "grouped" | "serial" | "parallel";
+export type BaselineMode = "grouped" | "serial" | "parallel";
 
 /** Compiled code is cached between starts, as in Earmark. */
-export async function startFloor(database: string, mode: FloorMode): Promise<Server> {
+export async function startBaseline(database: string, mode: BaselineMode): Promise<Server> {
   const settings = { NODE_COMPILE_CACHE: at("../node_modules/.cache/earmark") };
-  const server = await startServer([at("floor.ts"), database, mode], settings);
+  const server = await startServer([at("baseline.ts"), database, mode], settings);
   return { ...server, onPostgres: isUrl(database) };
 }
 

@@ -2,7 +2,7 @@ import { ANY, adding, type Bench, inTurns, paging, partsOf, stopServers, type Wo
 import type { Engine } from "./engines.ts";
 import type { Measurement, TimePagesOrder } from "./load.ts";
 import { type Lists, prefill, prefillTokens, trim } from "./prefill.ts";
-import { type FloorMode, makeToken, type Server, startFloor } from "./processes.ts";
+import { type BaselineMode, makeToken, type Server, startBaseline } from "./processes.ts";
 import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
 import { requireSameResponses } from "./same-responses.ts";
 import { readCpuSeconds } from "./usage.ts";
@@ -91,24 +91,24 @@ async function measureRivals(
   return rivals.map(({ name }, at) => ({ name, runs: runs[at] ?? [] }));
 }
 
-/** Compares Earmark with its floor. */
-export async function compareWithFloor(
+/** Compares Earmark with its baseline. */
+export async function compareWithBaseline(
   bench: Bench,
   name: string,
   engine: Engine,
   work: Work,
-  { target, floor = engine.floor }: { target?: Target; floor?: FloorMode },
+  { target, baseline = engine.baseline }: { target?: Target; baseline?: BaselineMode },
 ): Promise<Line> {
   const rivals = [
     { name: "Earmark", start: (database: string) => bench.earmark(database) },
-    { name: "floor", start: (database: string) => startFloor(database, floor) },
+    { name: "baseline", start: (database: string) => startBaseline(database, baseline) },
   ];
   const contenders = await measureRivals(bench, engine, work, rivals, {
     check: (servers) => requireSameResponses(servers.map(({ port }) => port)),
   });
   const compareWith = ({ runs }: Measured, base: Measured) => [
-    compare("of the floor's rate", ratesOf(runs), ratesOf(base.runs), target),
-    compare("times the floor's CPU", costsOf(runs), costsOf(base.runs)),
+    compare("of the baseline's rate", ratesOf(runs), ratesOf(base.runs), target),
+    compare("times the baseline's CPU", costsOf(runs), costsOf(base.runs)),
   ];
   return { name, rows: rowsOf(contenders, work, compareWith) };
 }

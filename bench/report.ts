@@ -5,7 +5,7 @@ export type Target = { readonly atLeast: number } | { readonly atMost: number };
 
 /** Ratios or figures, one per round. */
 export interface Comparison {
-  /** Unit of the number, such as `of the floor's rate`. */
+  /** Unit of the number, such as `of the baseline's rate`. */
   readonly what: string;
   readonly rounds: readonly number[];
   readonly target?: Target;

@@ -29,7 +29,8 @@ export async function requireSameResponses(ports: readonly number[]): Promise<vo
       .replaceAll(/,"meta":\{\}/g, ""),
   );
   for (const text of texts) {
-    if (text !== texts[0]) throw new Error(`the floor and Earmark return different responses:\n${texts.join("\n\n")}`);
+    if (text !== texts[0])
+      throw new Error(`the baseline and Earmark return different responses:\n${texts.join("\n\n")}`);
   }
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { adding, Bench, type Plan, paging } from "./bench.ts";
 import { summarize } from "./figures.ts";
-import { compareAccounts, compareSizes, compareWithFloor } from "./rates.ts";
+import { compareAccounts, compareSizes, compareWithBaseline } from "./rates.ts";
 import type { Line, Target } from "./report.ts";
 
 /**
@@ -32,9 +32,9 @@ const LINES: readonly (readonly [name: string, limit: Target, measure: (name: st
   [
     "bench: adds, 100 per request",
     { atLeast: 0.375 },
-    (name) => compareWithFloor(bench, name, bench.sqlite, HUNDREDS, {}),
+    (name) => compareWithBaseline(bench, name, bench.sqlite, HUNDREDS, {}),
   ],
-  ["bench: pages of 25", { atLeast: 0.4 }, (name) => compareWithFloor(bench, name, bench.sqlite, PAGES, {})],
+  ["bench: pages of 25", { atLeast: 0.4 }, (name) => compareWithBaseline(bench, name, bench.sqlite, PAGES, {})],
   ["bench: adds with a token", { atLeast: 0.4 }, (name) => compareAccounts(bench, name, bench.sqlite, HUNDREDS)],
   ["bench: adds to a large database", { atMost: 3 }, (name) => compareSizes(bench, name)],
 ];

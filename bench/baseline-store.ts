@@ -10,7 +10,7 @@ export interface Addition {
 export type Item = readonly [id: string, feedUrl: string, subscribedAt: number];
 
 /** Earmark's schema and durability without its checks. */
-export class FloorStore {
+export class BaselineStore {
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
   readonly #insert: StatementSync;

@@ -1,15 +1,15 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Worker } from "node:worker_threads";
-import { PostgresFloor } from "./floor-postgres.ts";
-import { type Addition, FloorStore, type Item } from "./floor-store.ts";
+import { PostgresBaseline } from "./baseline-postgres.ts";
+import { type Addition, BaselineStore, type Item } from "./baseline-store.ts";
 import { ATOMIC, PLAIN } from "./requests.ts";
 
 /**
- * The floor: the same bytes and the same durability as Earmark, from bare node:http and node:sqlite or the same
+ * The baseline: the same bytes and the same durability as Earmark, from bare node:http and node:sqlite or the same
  * PostgreSQL driver, without any checks. No server that validates its input can be much faster.
  *
- * `node floor.ts FILE grouped` commits groups of requests in a worker thread, as Earmark does. On a PostgreSQL URL, groups
+ * `node baseline.ts FILE grouped` commits groups of requests in a worker thread, as Earmark does. On a PostgreSQL URL, groups
  * are inserted `serial` or `parallel`.
  */
 const [database = "", mode] = process.argv.slice(2);
@@ -17,7 +17,7 @@ const GROUP_OPERATIONS = 2_000;
 /** As many connections to PostgreSQL as Earmark opens. */
 const SIDE_BY_SIDE = 10;
 
-interface Floor {
+interface Baseline {
   add(addition: Addition, done: (added: Uint8Array) => void): void;
   page(offset: number, size: number, done: (page: { total: number; items: readonly Item[] }) => void): void;
 }
@@ -31,25 +31,25 @@ type Document = {
 const { add, page } = database.startsWith("postgres") ? await openPostgres() : openSqlite();
 
 /** A failure ends the process, and with it the run. */
-async function openPostgres(): Promise<Floor> {
+async function openPostgres(): Promise<Baseline> {
   const lanes = mode === "serial" ? 1 : SIDE_BY_SIDE;
-  const store = await PostgresFloor.open(database, SIDE_BY_SIDE);
+  const store = await PostgresBaseline.open(database, SIDE_BY_SIDE);
   return {
     add: gather((additions, done) => void store.add(additions).then(done), lanes),
     page: (offset, size, done) => void store.page(offset, size).then(done),
   };
 }
 
-function openSqlite(): Floor {
-  const store = new FloorStore(database);
+function openSqlite(): Baseline {
+  const store = new BaselineStore(database);
   return {
     add: addInGroups(),
     page: (offset, size, done) => done(store.page(offset, size)),
   };
 }
 
-function addInGroups(): Floor["add"] {
-  const writer = new Worker(new URL("./floor-writer.ts", import.meta.url), { workerData: database });
+function addInGroups(): Baseline["add"] {
+  const writer = new Worker(new URL("./baseline-writer.ts", import.meta.url), { workerData: database });
   let onAdded: (added: Uint8Array) => void = () => undefined;
   writer.on("message", (added: Uint8Array) => onAdded(added));
   const write = (additions: readonly Addition[], done: (added: Uint8Array) => void) => {
@@ -63,7 +63,7 @@ function addInGroups(): Floor["add"] {
 function gather(
   write: (additions: readonly Addition[], done: (added: Uint8Array) => void) => void,
   lanes: number,
-): Floor["add"] {
+): Baseline["add"] {
   type Waiting = { readonly addition: Addition; readonly done: (added: Uint8Array) => void };
   const queue: Waiting[] = [];
   let [underWay, around] = [0, 0];

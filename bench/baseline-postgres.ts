@@ -1,26 +1,26 @@
 import { hash } from "node:crypto";
 import pg from "pg";
-import type { Addition, Item } from "./floor-store.ts";
+import type { Addition, Item } from "./baseline-store.ts";
 
 /**
- * The floor on PostgreSQL: one statement, and so one transaction, per group of requests. It has Earmark's columns and keys but
+ * The baseline on PostgreSQL: one statement, and so one transaction, per group of requests. It has Earmark's columns and keys but
  * no locks: it counts in memory, as if there were no other process.
  */
-export class PostgresFloor {
+export class PostgresBaseline {
   readonly #pool: pg.Pool;
   #sequence = 0;
 
-  static async open(url: string, connections: number): Promise<PostgresFloor> {
+  static async open(url: string, connections: number): Promise<PostgresBaseline> {
     const pool = new pg.Pool({ connectionString: url, max: connections });
     await pool.query(`
-      create schema floor;
-      create table floor.subscriptions (
+      create schema baseline;
+      create table baseline.subscriptions (
         user_id bigint not null, sequence bigint not null, id uuid not null, feed uuid not null,
         subscribed_at bigint not null, written_by bigint not null, feed_url text not null,
         primary key (user_id, sequence), unique (user_id, id), unique (user_id, feed)
       );
     `);
-    return new PostgresFloor(pool);
+    return new PostgresBaseline(pool);
   }
 
   private constructor(pool: pg.Pool) {
@@ -45,7 +45,7 @@ export class PostgresFloor {
     const before = this.#sequence;
     this.#sequence += ids.length;
     const { rowCount } = await this.#pool.query(
-      `insert into floor.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
+      `insert into baseline.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
        select 1, $1::bigint + number, id, feed, at, 0, feed_url
        from unnest($2::uuid[], $3::uuid[], $4::text[], $5::bigint[])
          with ordinality as given (id, feed, feed_url, at, number)
@@ -63,9 +63,9 @@ export class PostgresFloor {
   async page(offset: number, size: number): Promise<{ total: number; items: Item[] }> {
     const { rows } = await this.#pool.query<[total: string, ids: string, feedUrls: string, moments: string]>({
       name: "page",
-      text: `select (select max(sequence) from floor.subscriptions where user_id = 1),
+      text: `select (select max(sequence) from baseline.subscriptions where user_id = 1),
                string_agg(id::text, ' '), string_agg(feed_url, ' '), string_agg(subscribed_at::text, ' ')
-             from (select id, feed_url, subscribed_at from floor.subscriptions
+             from (select id, feed_url, subscribed_at from baseline.subscriptions
                where user_id = 1 and sequence between $1 and $2 order by sequence limit $3) as page`,
       values: [offset + 1, offset + size, size],
       rowMode: "array",
