@@ -6,7 +6,7 @@ import { startPostgres } from "../test/support/postgres.ts";
 import { run as runProgram } from "../test/support/process.ts";
 import { ATOMIC, add, callServer, newId, PLAIN } from "../test/support/server.ts";
 import { withDefect } from "./faults/settings.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 
 const WRITERS = 4;
 /** Requests per round whose last byte is sent only after the revocation. */
@@ -35,10 +35,10 @@ export interface Round {
 
 type Settings = Readonly<Record<string, string>>;
 
-export const accessEnds: Proof = {
+export const accessEnds: ReliabilityTest = {
   name: "revocation",
   promises: ["P11"],
-  async prove(run) {
+  async check(run) {
     const rounds: Round[] = [];
     const file = { DATABASE_URL: `file:${run.folder}/earmark.db` };
     rounds.push(...(await revokeRepeatedly(run, file, 1, run.isQuick ? 6 : 100)));
@@ -49,7 +49,7 @@ export const accessEnds: Proof = {
   },
   control: {
     name: "a server that does not check the credential again before it commits",
-    async prove(run) {
+    async check(run) {
       const settings = { DATABASE_URL: `file:${run.folder}/earmark.db`, ...withDefect("stale credential") };
       return judge(await revokeRepeatedly(run, settings, 1, 4));
     },
@@ -161,7 +161,7 @@ async function oneRound(
   return { revokedAt, writes, afterRevocation, atEnd: await readState(port, observer.cookie) };
 }
 
-/** Part of user names, so that a proof and its control never share one. */
+/** Part of user names, so that a test and its control never share one. */
 const processNumber = process.pid;
 
 /** The ids and labels of everything that a write can add or remove. */

@@ -3,17 +3,17 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { startWithAccounts, withHead } from "../test/support/access.ts";
 import { AccessMatrix } from "../test/support/access-matrix.ts";
 import { startPostgres } from "../test/support/postgres.ts";
-import type { Findings, Proof, Run } from "./proof.ts";
+import type { Findings, ReliabilityTest, Run } from "./reliability-test.ts";
 
 type Door = readonly [method: string, url: string];
 
 /** Routes with an id in the path: enough for the short run. */
 const TELLING = /^(GET|DELETE) .*:id$/;
 
-export const access: Proof = {
+export const access: ReliabilityTest = {
   name: "access",
   promises: ["P7"],
-  async prove(run) {
+  async check(run) {
     const isChosen = (door: string) => !run.isQuick || TELLING.test(door);
     const findings = [await tryAll(run, run.isQuick ? ["ann", "bob"] : ["ann", "bob", "dora"], isChosen)];
     if (!run.isQuick) {
@@ -27,7 +27,7 @@ export const access: Proof = {
   },
   control: {
     name: "another's id is answered a little differently",
-    prove: (run) => tryAll(run, ["ann", "bob"], (door) => door === "GET /v1/subscriptions/:id", {}, startTelltale),
+    check: (run) => tryAll(run, ["ann", "bob"], (door) => door === "GET /v1/subscriptions/:id", {}, startTelltale),
   },
 };
 

@@ -5,7 +5,7 @@ import { type Row, TABLES } from "../src/store/tables.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import { run as runProgram } from "../test/support/process.ts";
 import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
-import { type Proof, type Run, serve } from "./proof.ts";
+import { type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 
 /** Feeds per request: after a crash all of them are there, or none. */
 const GROUP = 7;
@@ -36,10 +36,10 @@ interface Backup {
 
 type Take = (url: string, path: string) => Promise<unknown>;
 
-export const backups: Proof = {
+export const backups: ReliabilityTest = {
   name: "backup",
   promises: ["P9"],
-  async prove(run) {
+  async check(run) {
     const postgres = await startPostgres([], run.onEnd);
     const violations: string[] = [];
     const figures: string[] = [];
@@ -66,7 +66,7 @@ export const backups: Proof = {
   },
   control: {
     name: "the file is copied without its log",
-    async prove(run) {
+    async check(run) {
       const url = `file:${run.folder}/earmark.db`;
       const copyFile: Take = async (from, path) => copyFileSync(from.slice("file:".length), path);
       const { taken } = await backUpUnderLoad({ ...run, isQuick: true }, url, copyFile);

@@ -4,7 +4,7 @@ import { readPeakMiB, readResidentMiB } from "../bench/usage.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import type { RunningServer } from "../test/support/process.ts";
 import { type Hostile, KINDS, type Kind, MAX_BODY_BYTES, MAX_OPERATIONS } from "./bad-input-requests.ts";
-import { type Findings, type Proof, preloading, type Run, serve } from "./proof.ts";
+import { type Findings, preloading, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 
 const [QUICK, FULL] = [100, 10_000];
 const AT_ONCE = 16;
@@ -16,10 +16,10 @@ const MAX_MIB = 256;
 
 const SETTINGS = { EARMARK_MAX_BODY_BYTES: String(MAX_BODY_BYTES), EARMARK_MAX_OPERATIONS: String(MAX_OPERATIONS) };
 
-export const badInput: Proof = {
+export const badInput: ReliabilityTest = {
   name: "bad input",
   promises: ["P5", "P6"],
-  async prove(run) {
+  async check(run) {
     const server = await serve(run, { ...SETTINGS, DATABASE_URL: `file:${run.folder}/earmark.db` });
     const findings = [await sendAll(run, server, KINDS)];
     if (!run.isQuick) {
@@ -36,7 +36,7 @@ export const badInput: Proof = {
   },
   control: {
     name: "a server that returns 500 for some targets",
-    async prove(run) {
+    async check(run) {
       const server = await serve(run, { DATABASE_URL: `file:${run.folder}/earmark.db`, NODE_OPTIONS: breaking("%") });
       return sendAll(
         run,

@@ -2,7 +2,7 @@ import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startPostgres } from "../test/support/postgres.ts";
 import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
-import { type Proof, type Run, serve } from "./proof.ts";
+import { type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 
 const CLIENTS = 64;
 /** One in this many clients writes in bulk. */
@@ -22,10 +22,10 @@ export interface Stops {
 /** Sends a read or adds, half of them after a `pause`. Returns false when the connection must not be used again. */
 type Send = (operations?: readonly object[], pause?: Promise<unknown>) => Promise<boolean>;
 
-export const gracefulStop: Proof = {
+export const gracefulStop: ReliabilityTest = {
   name: "graceful stop",
   promises: ["P8"],
-  async prove(run) {
+  async check(run) {
     const postgres = await startPostgres([], run.onEnd);
     const stops = noStops();
     const places = [
@@ -45,7 +45,7 @@ export const gracefulStop: Proof = {
   },
   control: {
     name: "SIGKILL instead of SIGTERM",
-    async prove(run) {
+    async check(run) {
       const stops = noStops();
       await stopOnce(run, `file:${run.folder}/earmark.db`, "SIGKILL", stops, 0);
       return { figures: `${stops.answered} responses`, violations: stops.violations };

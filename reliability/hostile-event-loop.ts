@@ -1,7 +1,7 @@
 import { ATTACKS, type Attack } from "./hostile-attacks.ts";
 import type { Load, ResponseCounts } from "./hostile-process.ts";
 import { formatTimes, summarize, Target, type Times, withCode } from "./hostile-target.ts";
-import type { Findings, Proof, Run } from "./proof.ts";
+import type { Findings, ReliabilityTest, Run } from "./reliability-test.ts";
 
 /** Maximum latency of health checks during an attack. */
 const MAX_P99_MS = 100;
@@ -14,10 +14,10 @@ export interface Latency extends Times {
   readonly failures: readonly string[];
 }
 
-export const eventLoop: Proof = {
+export const eventLoop: ReliabilityTest = {
   name: "hostile client: event loop",
   promises: ["P6"],
-  async prove(run) {
+  async check(run) {
     const target = await Target.open(run);
     const attacks = ATTACKS.filter(({ isQuick }) => !run.isQuick || isQuick);
     const [length, connections, ms] = run.isQuick ? [1_000, 40, 500] : [20_000, 40, 2_000];
@@ -25,7 +25,7 @@ export const eventLoop: Proof = {
   },
   control: {
     name: "requests that block the event loop",
-    async prove(run) {
+    async check(run) {
       const target = await Target.open(
         run,
         withCode(

@@ -1,7 +1,7 @@
 import { ATTACKS, type Attack } from "./hostile-attacks.ts";
 import type { Load } from "./hostile-process.ts";
 import { formatTimes, hold, limitMemory, repeat, summarize, Target, withCode } from "./hostile-target.ts";
-import type { Findings, Proof, Run } from "./proof.ts";
+import type { Findings, ReliabilityTest, Run } from "./reliability-test.ts";
 
 /** While its memory is exhausted, a server may be slow, but not so slow that a health check times out. */
 const MAX_FULL_MS = 5_000;
@@ -60,17 +60,17 @@ export interface MemoryUse {
   readonly failures: readonly string[];
 }
 
-export const memory: Proof = {
+export const memory: ReliabilityTest = {
   name: "hostile client: memory",
   promises: ["P6"],
-  prove: (run) => measureMemory(run, run.isQuick ? [QUICK_SCENARIO] : [...SCENARIOS, ALL_AT_ONCE]),
+  check: (run) => measureMemory(run, run.isQuick ? [QUICK_SCENARIO] : [...SCENARIOS, ALL_AT_ONCE]),
   control: {
     name: "a server that leaks 40 MiB per request",
-    async prove(run) {
+    async check(run) {
       const settings = withCode("(globalThis.kept ??= []).push(Buffer.alloc(40 * 2 ** 20, 1));");
       const scenario = { name: "20 requests", loads: [hold("Authorization of 15 KiB", 20)] };
       const found = await measureMemory(run, [scenario], settings);
-      // Both halves of the proof must detect it.
+      // Both halves of the test must detect it.
       const halves = found.figures.includes("NOT RUN") ? 1 : 2;
       return found.violations.length < halves ? { ...found, violations: [] } : found;
     },

@@ -3,7 +3,7 @@ import { startPostgres } from "../test/support/postgres.ts";
 import type { Account } from "./hostile-attacks.ts";
 import type { Load, Task } from "./hostile-process.ts";
 import { hold, repeat, summarize, Target, withCode } from "./hostile-target.ts";
-import type { Findings, Proof, Run } from "./proof.ts";
+import type { Findings, ReliabilityTest, Run } from "./reliability-test.ts";
 
 /** Share of the requests of ordinary clients that must succeed while a hostile client is active. */
 const MIN_SUCCESS = 0.99;
@@ -75,10 +75,10 @@ export interface Share {
   readonly withHog: { readonly ms: readonly number[]; readonly failures: readonly string[] };
 }
 
-export const fairShares: Proof = {
+export const fairShares: ReliabilityTest = {
   name: "hostile client: fair shares",
   promises: ["P6"],
-  async prove(run) {
+  async check(run) {
     const shares = await measureShares(
       run,
       await Target.open(run),
@@ -94,7 +94,7 @@ export const fairShares: Proof = {
   },
   control: {
     name: "a server that refuses every tenth page",
-    async prove(run) {
+    async check(run) {
       const isUnlucky =
         'request.url.startsWith("/v1/subscriptions?") && (globalThis.turn = -~globalThis.turn) % 10 === 0';
       const settings = withCode(`if (${isUnlucky}) return void response.writeHead(503).end();`);

@@ -8,7 +8,7 @@ import { type RunningServer, SERVE } from "../test/support/process.ts";
 import { ATOMIC, callServer } from "../test/support/server.ts";
 import { ACTIONS_OF_APPS, type Account, actions, longFeedUrl, operations } from "./hostile-attacks.ts";
 import type { Command, HealthChecks, Load, ResponseCounts, Task, TaskResults, Usage } from "./hostile-process.ts";
-import { preloading, type Run, serve } from "./proof.ts";
+import { preloading, type Run, serve } from "./reliability-test.ts";
 
 type Settings = Readonly<Record<string, string>>;
 type User = Usage["accounts"][number];

@@ -6,7 +6,7 @@ import { run as runProgram } from "../test/support/process.ts";
 import { add, newId } from "../test/support/server.ts";
 import { call, post, readList } from "./api.ts";
 import { createFaults, type Defect } from "./faults/settings.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 import { runAll } from "./run-all.ts";
 import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 
@@ -14,10 +14,10 @@ import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from
 const IMPORTED = 150;
 const AT_A_TIME = 100;
 
-export const INTERRUPTED: Proof = {
+export const INTERRUPTED: ReliabilityTest = {
   name: "interrupted maintenance",
   promises: ["P2", "P9", "P10"],
-  async prove(run) {
+  async check(run) {
     const server = await startPostgres([], run.onEnd);
     const file = await filledFile(run);
     return runAll([
@@ -31,7 +31,7 @@ export const INTERRUPTED: Proof = {
   },
   control: {
     name: "a server that stores a batch in pieces",
-    prove: (run) => imports(run, "torn batch"),
+    check: (run) => imports(run, "torn batch"),
   },
 };
 

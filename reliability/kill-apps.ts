@@ -3,7 +3,7 @@ import { type PostgresServer, startPostgres } from "../test/support/postgres.ts"
 import { callServer } from "../test/support/server.ts";
 import { type Defect, withDefect } from "./faults/settings.ts";
 import { UNTIL_FOUND } from "./kill.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 import { runAll } from "./run-all.ts";
 import { readPositions, SyncingApp } from "./syncing-app.ts";
 import { postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
@@ -14,10 +14,10 @@ const EARLIEST_MS = 60;
 const LATEST_MS = 800;
 const RETRY_MS = 20;
 
-export const KILL_APPS: Proof = {
+export const KILL_APPS: ReliabilityTest = {
   name: "kill -9 while apps sync",
   promises: ["P1"],
-  async prove(run) {
+  async check(run) {
     const database = await startPostgres([], run.onEnd);
     const rounds = run.isQuick ? 3 : 20;
     return runAll([
@@ -27,7 +27,7 @@ export const KILL_APPS: Proof = {
   },
   control: {
     name: "a server that responds before its commit",
-    prove: (run) =>
+    check: (run) =>
       killWhileAppsSync(run, sqliteTarget(`${run.folder}/earmark.db`), UNTIL_FOUND, {
         defect: "response before the commit",
       }),

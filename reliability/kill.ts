@@ -5,7 +5,7 @@ import { callServer } from "../test/support/server.ts";
 import { walkList } from "./api.ts";
 import { type Defect, withDefect } from "./faults/settings.ts";
 import { Ledger } from "./ledger.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 import { runAll } from "./run-all.ts";
 import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 
@@ -18,10 +18,10 @@ const READY_MS = 2_000;
 /** A defect shows when a kill comes between a response and its commit, so the control needs several rounds. */
 export const UNTIL_FOUND = 20;
 
-export const KILL: Proof = {
+export const KILL: ReliabilityTest = {
   name: "kill -9 under bulk load",
   promises: ["P1", "P2"],
-  async prove(run) {
+  async check(run) {
     const server = await startPostgres([], run.onEnd);
     return runAll([
       killAgainAndAgain(run, sqliteTarget(`${run.folder}/earmark.db`), run.isQuick ? 3 : 20, {
@@ -32,7 +32,7 @@ export const KILL: Proof = {
   },
   control: {
     name: "a server that responds before its commit",
-    prove: (run) =>
+    check: (run) =>
       killAgainAndAgain(run, sqliteTarget(`${run.folder}/earmark.db`), UNTIL_FOUND, {
         defect: "response before the commit",
       }),

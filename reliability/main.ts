@@ -13,8 +13,8 @@ import { KILL } from "./kill.ts";
 import { KILL_APPS } from "./kill-apps.ts";
 import { overload } from "./overload.ts";
 import { POWER } from "./power.ts";
-import { abandonRuns, type Proof } from "./proof.ts";
 import { randomRuns } from "./random-runs.ts";
+import { abandonRuns, type ReliabilityTest } from "./reliability-test.ts";
 import { draw, examine, type Line } from "./report.ts";
 import { sameFeed } from "./same-feed.ts";
 import { slowClients } from "./slow-clients.ts";
@@ -25,7 +25,7 @@ import { unknownCommit } from "./unknown-commit.ts";
 import { upgrades } from "./upgrades.ts";
 
 /** In the order of docs/reliability.md. */
-const PROOFS: readonly Proof[] = [
+const TESTS: readonly ReliabilityTest[] = [
   KILL,
   KILL_APPS,
   STEPS,
@@ -49,12 +49,12 @@ const PROOFS: readonly Proof[] = [
   randomRuns,
 ];
 
-const USAGE = `Proves the promises of docs/reliability.md, one line per proof.
+const USAGE = `Tests the promises of docs/reliability.md: one line per test, and one for its control.
 
 Usage: npm run test:reliability -- [--quick] [--only TEXT] [--seed N]
 
   --quick      3 minutes instead of 40
-  --only TEXT  run only proofs whose name contains TEXT
+  --only TEXT  run only tests whose name contains TEXT
   --seed N     repeat the random choices of a run
 `;
 
@@ -70,19 +70,19 @@ const { values } = parseArgs({
 if (values.help) process.stdout.write(USAGE);
 else {
   const wanted = values.only.toLowerCase();
-  const chosen = PROOFS.filter(({ name }) => name.toLowerCase().includes(wanted));
-  if (chosen.length === 0) throw new Error(`No proof has "${values.only}" in its name.`);
+  const chosen = TESTS.filter(({ name }) => name.toLowerCase().includes(wanted));
+  if (chosen.length === 0) throw new Error(`No test has "${values.only}" in its name.`);
   for (const signal of ["SIGINT", "SIGTERM"] as const)
     process.once(signal, () => void abandonRuns().finally(() => process.exit(1)));
   const seed = Number(values.seed);
   const log = (message: string) => void (process.stderr.isTTY && process.stderr.write(`      ${message}\n`));
-  // The short run judges no timings, so several proofs run in parallel; they are printed in order.
+  // The short run judges no timings, so several tests run in parallel; they are printed in order.
   const lanes = values.quick ? availableParallelism() : 1;
   const results = chosen.map(() => Promise.withResolvers<Line[]>());
   const left = chosen.entries();
   const run = async () => {
-    for (const [index, proof] of left)
-      results[index]?.resolve(await examine(proof, { isQuick: values.quick, seed, log }));
+    for (const [index, test] of left)
+      results[index]?.resolve(await examine(test, { isQuick: values.quick, seed, log }));
   };
   const running = Promise.all(Array.from({ length: lanes }, run));
   let broken = 0;

@@ -5,7 +5,7 @@ import { startPostgres } from "../test/support/postgres.ts";
 import { callServer } from "../test/support/server.ts";
 import { withDefect } from "./faults/settings.ts";
 import type { Order, Report } from "./overload-load.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 
 /** Few enough that no request waits in the queue. */
 const NORMAL_CONNECTIONS = 8;
@@ -58,10 +58,10 @@ export interface Measurement {
   readonly peakMiB: number;
 }
 
-export const overload: Proof = {
+export const overload: ReliabilityTest = {
   name: "overload",
   promises: ["P6"],
-  async prove(run) {
+  async check(run) {
     const databases = [{ engine: "SQLite", url: `file:${run.folder}/earmark.db` }];
     if (!run.isQuick)
       databases.push({ engine: "PostgreSQL", url: await (await startPostgres([], run.onEnd)).database() });
@@ -78,7 +78,7 @@ export const overload: Proof = {
   },
   control: {
     name: "a server that returns 500 when it is overloaded",
-    async prove(run) {
+    async check(run) {
       const settings = { ...withDefect("500 for 503"), EARMARK_MAX_QUEUED_OPERATIONS: "5000" };
       const url = `file:${run.folder}/earmark.db`;
       const measurement = await overloadServer(run, "SQLite", url, BRIEF, settings);

@@ -5,7 +5,7 @@ import type { RunningServer } from "../test/support/process.ts";
 import { add, newId } from "../test/support/server.ts";
 import { post } from "./api.ts";
 import { type Defect, recording } from "./faults/settings.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 import { runAll } from "./run-all.ts";
 import { isStraceHere, readCalls, serveTraced } from "./strace.ts";
 
@@ -13,10 +13,10 @@ const REQUESTS = 200;
 const QUICK_REQUESTS = 25;
 const BEGUN = "begun";
 
-export const POWER: Proof = {
+export const POWER: ReliabilityTest = {
   name: "power loss",
   promises: ["P1"],
-  async prove(run) {
+  async check(run) {
     const url = `file:${join(run.folder, "earmark.db")}`;
     const server = await startPostgres([], run.onEnd);
     return runAll([
@@ -27,7 +27,7 @@ export const POWER: Proof = {
   },
   control: {
     name: "synchronous=NORMAL; synchronous_commit=off",
-    async prove(run) {
+    async check(run) {
       const server = await startPostgres(["synchronous_commit=off"], run.onEnd);
       const parts = [
         watchStatements(run, "SQLite", `file:${join(run.folder, "earmark.db")}`, "weak sync"),

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import type { Proof, Run } from "./proof.ts";
+import type { ReliabilityTest, Run } from "./reliability-test.ts";
 
 type RandomTest = readonly [file: string, runs: number];
 
@@ -18,10 +18,10 @@ const TESTS: readonly RandomTest[] = [
 ];
 const QUICK: readonly RandomTest[] = [["test/replica-convergence.test.ts", 20]];
 
-export const randomRuns: Proof = {
+export const randomRuns: ReliabilityTest = {
   name: "random runs",
   promises: ["P5"],
-  async prove(run) {
+  async check(run) {
     const tests = run.isQuick ? QUICK : TESTS;
     const violations: string[] = [];
     for (const test of tests) {

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Findings } from "./proof.ts";
+import type { Findings } from "./reliability-test.ts";
 import { examine } from "./report.ts";
 
 const scale = { isQuick: true, seed: 1, log: () => undefined };
@@ -8,11 +8,8 @@ const kept: Findings = { figures: "1 request", violations: [] };
 const broken: Findings = { figures: "1 request", violations: ["lost"] };
 const throws = () => Promise.reject(new Error("no server"));
 
-async function judge(proof: () => Promise<Findings>, control: () => Promise<Findings>): Promise<boolean[]> {
-  const lines = await examine(
-    { name: "proof", promises: [], prove: proof, control: { name: "c", prove: control } },
-    scale,
-  );
+async function judge(check: () => Promise<Findings>, control: () => Promise<Findings>): Promise<boolean[]> {
+  const lines = await examine({ name: "t", promises: [], check, control: { name: "c", check: control } }, scale);
   return lines.map(({ isKept }) => isKept);
 }
 

@@ -1,6 +1,6 @@
-import { type Findings, inRun, type Proof, type Scale } from "./proof.ts";
+import { type Findings, inRun, type ReliabilityTest, type Scale } from "./reliability-test.ts";
 
-/** The result of a proof or its control. */
+/** The result of a test or its control. */
 export interface Line {
   readonly promises: string;
   readonly name: string;
@@ -12,22 +12,22 @@ export interface Line {
 
 const SHOWN = 5;
 
-/** Runs a proof and its control: one line for each. */
-export async function examine(proof: Proof, scale: Scale): Promise<Line[]> {
-  const promises = proof.promises.join(" ");
-  const found = await runOne(proof, scale);
+/** Runs a test and its control: one line for each. */
+export async function examine(test: ReliabilityTest, scale: Scale): Promise<Line[]> {
+  const promises = test.promises.join(" ");
+  const found = await runOne(test, scale);
   const lines = [
     {
       promises,
-      name: proof.name,
+      name: test.name,
       isKept: found.violations.length === 0,
       figures: found.figures,
       violations: found.violations.slice(0, SHOWN),
     },
   ];
-  if (proof.control === undefined) return lines;
-  const control = await runOne(proof.control, scale);
-  return [...lines, { promises, name: `  control: ${proof.control.name}`, ...judgeControl(control) }];
+  if (test.control === undefined) return lines;
+  const control = await runOne(test.control, scale);
+  return [...lines, { promises, name: `  control: ${test.control.name}`, ...judgeControl(control) }];
 }
 
 type Result = Findings & { readonly hasThrown: boolean };
@@ -36,14 +36,14 @@ type Result = Findings & { readonly hasThrown: boolean };
 function judgeControl({ figures, violations, hasThrown }: Result): Pick<Line, "isKept" | "figures" | "violations"> {
   if (hasThrown) return { isKept: false, figures, violations };
   if (violations.length === 0)
-    return { isKept: false, figures: `${figures}: NOT FOUND`, violations: ["the proof does not detect the violation"] };
+    return { isKept: false, figures: `${figures}: NOT FOUND`, violations: ["the test does not detect the violation"] };
   return { isKept: true, figures: `${figures}: found, as expected (${violations.length})`, violations: [] };
 }
 
-/** A run that throws proves nothing. */
-async function runOne(work: Pick<Proof, "prove">, scale: Scale): Promise<Result> {
+/** A run that throws has found nothing. */
+async function runOne(work: Pick<ReliabilityTest, "check">, scale: Scale): Promise<Result> {
   try {
-    return { ...(await inRun(scale, (run) => work.prove(run))), hasThrown: false };
+    return { ...(await inRun(scale, (run) => work.check(run))), hasThrown: false };
   } catch (error) {
     return { figures: "failed to run", violations: [String((error as Error).stack ?? error)], hasThrown: true };
   }

@@ -2,7 +2,7 @@ import { type Event, findViolations } from "../test/support/history.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import { run as runProgram } from "../test/support/process.ts";
 import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
-import { type Findings, type Proof, serve } from "./proof.ts";
+import { type Findings, type ReliabilityTest, serve } from "./reliability-test.ts";
 import { type Alter, startTamperingProxy } from "./tampering-proxy.ts";
 
 /** Feeds that all clients add at the same time; at most one page. */
@@ -32,10 +32,10 @@ export interface History {
   readonly wrong: string[];
 }
 
-export const sameFeed: Proof = {
+export const sameFeed: ReliabilityTest = {
   name: "same feed, many clients",
   promises: ["P3", "P4", "P5"],
-  async prove(run) {
+  async check(run) {
     const history: History = { events: [], wrong: [] };
     const keys = run.isQuick ? 200 : 10_000;
     const postgres = await startPostgres([], run.onEnd);
@@ -60,7 +60,7 @@ export const sameFeed: Proof = {
   },
   control: {
     name: "now and then a 409 is told as data",
-    async prove(run) {
+    async check(run) {
       const server = await serve(run, { DATABASE_URL: `file:${run.folder}/earmark.db` });
       const front = await startTamperingProxy(run.onEnd, server.port, secondWinner(run.random));
       const history: History = { events: [], wrong: [] };

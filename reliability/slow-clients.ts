@@ -5,7 +5,7 @@ import { createAdditions, pageRequest, requireStatus } from "../bench/requests.t
 import { readPeakMiB } from "../bench/usage.ts";
 import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
 import { readLagMs } from "./overload.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 import type { Kind, Order, Report } from "./rude-clients.ts";
 
 interface Scenario {
@@ -50,10 +50,10 @@ const SLOW = ["slow headers", "slow bodies", "silent"] as const satisfies Kind[]
 /** Clients that cause real load. */
 const BUSY = ["endless bodies", "floods"] as const satisfies Kind[];
 
-export const slowClients: Proof = {
+export const slowClients: ReliabilityTest = {
   name: "slow clients",
   promises: ["P6"],
-  async prove(run) {
+  async check(run) {
     const scenario = run.isQuick ? QUICK : FULL;
     const { port, child } = await serve(run, settingsOf(run, scenario));
     await fillList(port);
@@ -83,7 +83,7 @@ export const slowClients: Proof = {
   },
   control: {
     name: "a server with timeouts of ten minutes",
-    async prove(run) {
+    async check(run) {
       const { port } = await serve(run, settingsOf(run, { headersMs: 600_000, requestMs: 600_000 }));
       return judge(await connectClients(startClients(run), port, QUICK, SLOW, 500));
     },

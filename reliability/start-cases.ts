@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 
 import { type AddressInfo, createServer } from "node:net";
 import { DatabaseSync } from "node:sqlite";
 import type { PostgresServer } from "../test/support/postgres.ts";
-import { preloading, type Run, serve } from "./proof.ts";
+import { preloading, type Run, serve } from "./reliability-test.ts";
 
 /** A start that must be refused. */
 export interface Case {

@@ -3,15 +3,15 @@ import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { startPostgres } from "../test/support/postgres.ts";
 import { launch } from "../test/support/process.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 import { type Case, casesOfFiles, casesOfPostgres, casesOfSettings } from "./start-cases.ts";
 
 const AT_ONCE = 2;
 
-export const start: Proof = {
+export const start: ReliabilityTest = {
   name: "start-up checks",
   promises: ["P10"],
-  async prove(run) {
+  async check(run) {
     const database = await makeDatabase(run, {});
     const cases = casesOfFiles(database, await makeWithAccounts(run));
     if (run.isQuick) return tryAll(run, cases);
@@ -20,7 +20,7 @@ export const start: Proof = {
   },
   control: {
     name: "accounts, served to everyone",
-    async prove(run) {
+    async check(run) {
       const chosen = casesOfFiles("", await makeWithAccounts(run)).filter(({ name }) => name.startsWith("accounts"));
       const open = chosen.map((one) => ({
         ...one,

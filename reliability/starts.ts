@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
 import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
 import { freePort } from "../test/support/postgres-cluster.ts";
 import { run as runProgram } from "../test/support/process.ts";
-import { type Findings, type Run, serve } from "./proof.ts";
+import { type Findings, type Run, serve } from "./reliability-test.ts";
 import { sqliteTarget } from "./target-db.ts";
 
 /** Starts the program on databases that cannot keep its promises: it must say so and exit. */

@@ -3,7 +3,7 @@ import { startPostgres } from "../test/support/postgres.ts";
 import type { RunningServer } from "../test/support/process.ts";
 import { call, deniesAll, readList, wrongRefusal } from "./api.ts";
 import { createFaults, type Defect, type Failing, type Faults } from "./faults/settings.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 import { runAll } from "./run-all.ts";
 import { failSystemCalls } from "./syscall-faults.ts";
 import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
@@ -26,10 +26,10 @@ const OF_POSTGRES: readonly Failing[] = ["error-before", "error-after", "error-s
 const QUICK_STRIDE = 14;
 const QUICK_KILL_STRIDE = 40;
 
-export const STEPS: Proof = {
+export const STEPS: ReliabilityTest = {
   name: "fault at every step",
   promises: ["P1", "P2", "P6"],
-  async prove(run) {
+  async check(run) {
     const server = await startPostgres([], run.onEnd);
     return runAll([
       faultsAtEveryStep(run, sqliteTarget(`${run.folder}/earmark.db`), OF_SQLITE),
@@ -39,7 +39,7 @@ export const STEPS: Proof = {
   },
   control: {
     name: "a server that returns 500",
-    prove: (run) => faultsAtEveryStep(run, sqliteTarget(`${run.folder}/earmark.db`), ["error-before"], "500 for 503"),
+    check: (run) => faultsAtEveryStep(run, sqliteTarget(`${run.folder}/earmark.db`), ["error-before"], "500 for 503"),
   },
 };
 

@@ -17,7 +17,7 @@ import {
   restartedServer,
   switched,
 } from "./outages.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 import { runAll } from "./run-all.ts";
 import { refusedStarts } from "./starts.ts";
 import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
@@ -28,17 +28,17 @@ const FELT_MS = 30_000;
 /** Pause between two requests of one client. */
 const PAUSE_MS = 50;
 
-export const STORAGE: Proof = {
+export const STORAGE: ReliabilityTest = {
   name: "storage failures",
   promises: ["P2", "P6", "P10"],
-  async prove(run) {
+  async check(run) {
     const server = await startPostgres(["max_connections=20"], run.onEnd);
     const starts = await refusedStarts(run, server);
     return runAll([troublesOfFiles(run), troublesOfPostgres(run, server), Promise.resolve(starts)]);
   },
   control: {
     name: "a server that returns 500",
-    prove: (run) => {
+    check: (run) => {
       const { settings, outage } = switched(join(run.folder, "switch"), "full disk", "answers 500");
       return endure(run, sqliteTarget(join(run.folder, "earmark.db")), settings, [outage]);
     },
@@ -115,7 +115,7 @@ async function endureOne(
   const lasting = run.isQuick ? (outage.quickMs ?? FELT_MS) : FELT_MS;
   const until = performance.now() + lasting;
   while (!isFelt() && performance.now() < until) await sleep(5);
-  if (!isFelt() && lasting === FELT_MS) violations.push("nothing was refused, so that nothing was proved");
+  if (!isFelt() && lasting === FELT_MS) violations.push("nothing was refused, so nothing was tested");
   await outage.end();
   const ended = performance.now();
   isOver = true;

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { readList } from "./api.ts";
 import { withDefect } from "./faults/settings.ts";
 import { Ledger } from "./ledger.ts";
-import { type Findings, type Run, serve } from "./proof.ts";
+import { type Findings, type Run, serve } from "./reliability-test.ts";
 import { isStraceHere, readCalls, serveTraced } from "./strace.ts";
 import { findInconsistencies, sqliteTarget } from "./target-db.ts";
 

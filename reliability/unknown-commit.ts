@@ -3,7 +3,7 @@ import { startPostgres } from "../test/support/postgres.ts";
 import { startProxy, type Wire } from "../test/support/proxy.ts";
 import { ATOMIC, add, callServer, type HttpResponse, newId } from "../test/support/server.ts";
 import { deniesAll } from "./api.ts";
-import { type Findings, type Proof, type Run, serve } from "./proof.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 
 /** What a client was told of one operation, or of a removal. Every id is sent once. */
 export interface Claim {
@@ -20,10 +20,10 @@ interface Cuts {
   after: number;
 }
 
-export const unknownCommit: Proof = {
+export const unknownCommit: ReliabilityTest = {
   name: "unknown commit",
   promises: ["P1", "P3"],
-  async prove(run) {
+  async check(run) {
     const postgres = await startPostgres([], run.onEnd);
     const url = await postgres.database();
     const wire = await startProxy(postgres.port, run.onEnd);
@@ -42,7 +42,7 @@ export const unknownCommit: Proof = {
   },
   control: {
     name: "lost responses are guessed",
-    async prove(run) {
+    async check(run) {
       const { port } = await serve(run, { DATABASE_URL: `file:${run.folder}/earmark.db` });
       const claims: Claim[] = [];
       for (let round = 0; round < 10; round += 1)

@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
 import { query } from "../test/support/postgres-cluster.ts";
 import { run as runProgram } from "../test/support/process.ts";
-import type { Proof, Run } from "./proof.ts";
+import type { ReliabilityTest, Run } from "./reliability-test.ts";
 
 const FIXTURES = new URL("../test/fixtures/schemas/", import.meta.url);
 
@@ -20,10 +20,10 @@ interface TargetDb {
   version(): Promise<number>;
 }
 
-export const upgrades: Proof = {
+export const upgrades: ReliabilityTest = {
   name: "upgrades",
   promises: ["P9"],
-  async prove(run) {
+  async check(run) {
     const postgres = await startPostgres([], run.onEnd);
     const violations: string[] = [];
     let [databases, rows] = [0, 0];
@@ -45,7 +45,7 @@ export const upgrades: Proof = {
   },
   control: {
     name: "a row is changed on the way",
-    async prove(run) {
+    async check(run) {
       const [db, fresh] = [sqlitePlace(run), sqlitePlace(run)];
       await migrate(fresh);
       const change = () => db.execute("update removals set removed_at = removed_at + 1 where sequence = 8");

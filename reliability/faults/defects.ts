@@ -5,7 +5,7 @@ import { interceptSteps, type Step } from "./intercept.ts";
 
 /**
  * Loaded before the program (`withDefect` in settings.ts): changes its behavior, permanently or while the file named by
- * RELIABILITY_SWITCH exists. Most defects break a promise, and the control of its proof must detect them.
+ * RELIABILITY_SWITCH exists. Most defects break a promise, and the control of its reliability test must detect them.
  */
 export const DEFECTS = {
   /** Responds before the commit. */

@@ -4,19 +4,19 @@ import { join } from "node:path";
 import { launch, type RunningServer } from "../test/support/process.ts";
 
 /** A promise of docs/reliability.md and how to check it. */
-export interface Proof {
+export interface ReliabilityTest {
   /** As in docs/reliability.md. */
   readonly name: string;
   /** P1 to P11 of docs/reliability.md. */
   readonly promises: readonly string[];
-  prove(run: Run): Promise<Findings>;
-  /** Runs against something that breaks the promise on purpose: a proof that finds nothing there proves nothing. */
+  check(run: Run): Promise<Findings>;
+  /** Runs against something that breaks the promise on purpose: a test that finds nothing there is worthless. */
   readonly control?: Control;
 }
 
 export interface Control {
   readonly name: string;
-  prove(run: Run): Promise<Findings>;
+  check(run: Run): Promise<Findings>;
 }
 
 export interface Findings {
