@@ -3,8 +3,8 @@ import pg from "pg";
 import type { Addition, Item } from "./baseline-store.ts";
 
 /**
- * The baseline on PostgreSQL: one statement, and so one transaction, per group of requests. It has Earmark's columns and keys but
- * no locks: it counts in memory, as if there were no other process.
+ * The baseline on PostgreSQL: one statement, and so one transaction, per group of requests. It has Earmark's columns and
+ * keys but no locks: it counts in memory, as if there were no other process.
  */
 export class PostgresBaseline {
   readonly #pool: pg.Pool;

@@ -9,8 +9,8 @@ import { ATOMIC, PLAIN } from "./requests.ts";
  * The baseline: the same bytes and the same durability as Earmark, from bare node:http and node:sqlite or the same
  * PostgreSQL driver, without any checks. No server that validates its input can be much faster.
  *
- * `node baseline.ts FILE grouped` commits groups of requests in a worker thread, as Earmark does. On a PostgreSQL URL, groups
- * are inserted `serial` or `parallel`.
+ * `node baseline.ts FILE grouped` commits groups of requests in a worker thread, as Earmark does. On a PostgreSQL URL,
+ * groups are inserted `serial` or `parallel`.
  */
 const [database = "", mode] = process.argv.slice(2);
 const GROUP_OPERATIONS = 2_000;
