@@ -9,29 +9,32 @@ export const SETTINGS = {
     "file:./data/earmark.db",
     "Database: file:PATH (created if missing) or a postgres:// URL. The default is in the folder where Earmark is installed.",
   ],
-  EARMARK_DATABASE_CONNECTIONS: ["10", "Maximum connections of this process to PostgreSQL."],
+  EARMARK_DATABASE_CONNECTIONS: ["10", "Maximum connections from this process to PostgreSQL."],
   EARMARK_ACCOUNTS: ["false", "true: people sign in and apps use tokens; everyone has their own list."],
   EARMARK_ALLOW_ANONYMOUS: ["false", "true: serve anyone who can reach HOST; no credentials needed."],
   EARMARK_SIGN_UP: ["false", "true: anyone can create an account; false: only by invitation."],
   EARMARK_ADMIN_USER: ["", "Name of the account to create at start if there is none."],
   EARMARK_ADMIN_PASSWORD: ["", "Password of that account."],
   EARMARK_OIDC_ISSUER: ["", "OpenID Connect provider: the issuer in its discovery document."],
-  EARMARK_OIDC_CLIENT_ID: ["", "Client id at the provider; adds a button to the page that signs in with the provider."],
+  EARMARK_OIDC_CLIENT_ID: [
+    "",
+    "Client id at the provider. The page then has a button that signs in with the provider.",
+  ],
   EARMARK_OIDC_CLIENT_SECRET: ["", "Client secret; empty for a public client."],
-  EARMARK_OIDC_NAME: ["", "Name of the provider on that button. By default the host of the issuer."],
-  EARMARK_OIDC_AUDIENCE: ["", "Accept JWTs of the provider with this audience (aud) as bearer tokens."],
+  EARMARK_OIDC_NAME: ["", "Name of the provider on that button. Default: the host name of the issuer."],
+  EARMARK_OIDC_AUDIENCE: ["", "Accept JWTs that the provider issues for this audience (aud) as bearer tokens."],
   EARMARK_OIDC_SIGN_UP: ["false", "true: create an account for any user the identity provider authenticates."],
   EARMARK_AUTH_HEADER: [
     "",
-    "Header in which a reverse proxy with its own sign-in sends the user name, such as Remote-User. Only used from EARMARK_TRUSTED_PROXIES; requests from elsewhere that have it are rejected.",
+    "Header in which a reverse proxy with its own sign-in sends the user name, such as Remote-User. Accepted only from EARMARK_TRUSTED_PROXIES; requests from elsewhere that have it are rejected.",
   ],
   EARMARK_REQUESTS_PER_MINUTE: [
     "6000",
-    "Maximum requests per account per minute in each process; beyond it the server returns 429.",
+    "Maximum requests per account per minute in each process; beyond that, the server returns 429.",
   ],
   EARMARK_OPERATIONS_PER_MINUTE: [
     "100000",
-    "Maximum operations per account per minute in each process; beyond it the server returns 429.",
+    "Maximum operations per account per minute in each process; beyond that, the server returns 429.",
   ],
   EARMARK_MAX_SUBSCRIPTIONS_PER_USER: ["20000", "Maximum subscriptions per account."],
   EARMARK_REMOVAL_RETENTION_DAYS: [
@@ -44,11 +47,11 @@ export const SETTINGS = {
   ],
   EARMARK_ALLOWED_HOSTS: [
     "",
-    "Host names of the server besides localhost and IP addresses, separated by commas. Behind a reverse proxy: its public name. With accounts, empty allows any name.",
+    "Host names of the server besides localhost and IP addresses, separated by commas. Behind a reverse proxy: its public host name. With accounts, an empty value allows any name.",
   ],
   EARMARK_TRUSTED_PROXIES: [
     "",
-    "IP addresses or networks of reverse proxies, such as 127.0.0.1, separated by commas. Only their X-Forwarded-For, -Proto and -Host headers are used; never list a network that clients are in.",
+    "IP addresses or networks of reverse proxies, such as 127.0.0.1, separated by commas. The server uses X-Forwarded-For, -Proto and -Host headers from these only. Never list a network that contains clients.",
   ],
   EARMARK_BASE_PATH: ["", "Path under which a reverse proxy serves Earmark, such as /earmark."],
   EARMARK_CORS_ORIGINS: [
@@ -61,9 +64,9 @@ export const SETTINGS = {
   ],
   EARMARK_FETCH_NETWORKS: [
     "",
-    "Networks that may be fetched from although they are not public, such as 192.168.1.0/24, separated by commas. Anyone who can subscribe can make the server send requests there.",
+    "Networks from which the server may fetch although they are not public, such as 192.168.1.0/24, separated by commas. Anyone who can subscribe can make the server send requests there.",
   ],
-  EARMARK_FETCH_CONCURRENCY: ["8", "Maximum feeds that this process fetches at a time; one per host."],
+  EARMARK_FETCH_CONCURRENCY: ["8", "Maximum feeds that this process fetches at a time; only one per host."],
   EARMARK_FETCH_HOURS: ["168", "Hours until a feed is fetched again."],
   EARMARK_FETCH_USER_AGENT: [
     "",
@@ -77,16 +80,19 @@ export const SETTINGS = {
   ],
   EARMARK_SLOW_REQUEST_MS: [
     "1000",
-    "Log requests that take longer, at most ten successful and ten failed ones a minute.",
+    "Log requests that take longer than this, at most ten successful and ten failed ones per minute.",
   ],
   EARMARK_METRICS: ["false", "true: serve Prometheus metrics at /metrics."],
   EARMARK_METRICS_TOKEN: ["", "Bearer token that Prometheus must send; required with accounts."],
   EARMARK_MAX_OPERATIONS: ["10000", "Maximum operations per request."],
   EARMARK_MAX_BODY_BYTES: ["8388608", "Maximum size of a request body, in bytes."],
   EARMARK_MAX_IMPORT_BYTES: ["16777216", "Maximum size of an OPML file to import, in bytes."],
-  EARMARK_MAX_QUEUED_OPERATIONS: ["50000", "Maximum operations in the write queue; beyond it the server returns 503."],
+  EARMARK_MAX_QUEUED_OPERATIONS: [
+    "50000",
+    "Maximum operations in the write queue; beyond that, the server returns 503.",
+  ],
   EARMARK_MAX_CONNECTIONS: ["10000", "Maximum open connections, at most half of them from one network."],
-  EARMARK_MAX_STREAMS: ["5000", "Maximum open event streams; beyond it the server returns 503."],
+  EARMARK_MAX_STREAMS: ["5000", "Maximum open event streams; beyond that, the server returns 503."],
   EARMARK_HEADERS_TIMEOUT_MS: ["5000", "Timeout for receiving the headers of a request."],
   EARMARK_REQUEST_TIMEOUT_MS: ["15000", "Timeout for receiving a whole request."],
 } as const satisfies Record<string, readonly [string, string]>;

@@ -34,7 +34,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   add: {
     operands: ["URL..."],
     options: ["find", "json", ...LOCATION],
-    summary: "Subscribe to feeds; - reads feed URLs from standard input, one per line",
+    summary: "Subscribe to feeds; with - as the URL, read feed URLs from standard input, one per line",
     examples: [
       ["earmark add https://podnews.net/rss", "Subscribe to one feed"],
       ["earmark add - < feeds.txt", "Subscribe to all feeds in a file"],
@@ -70,10 +70,10 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   refresh: {
     operands: ["[URL|ID...]"],
     options: [...LOCATION],
-    summary: "Have the server fetch feeds again soon; without URL or id, all of them",
+    summary: "Have the server fetch feeds again soon; without a URL or id, all of them",
     examples: [
       ["earmark refresh https://podnews.net/rss", "Fetch one feed"],
-      ["earmark refresh --server https://pods.example", "Fetch all feeds of the list"],
+      ["earmark refresh --server https://pods.example", "Fetch all feeds in the list"],
     ],
     run: async (terminal, options, urlsOrIds) =>
       (await import("./subscriptions.ts")).refresh(terminal, locationOf(options), urlsOrIds),
@@ -81,7 +81,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   remove: {
     operands: ["URL|ID..."],
     options: ["yes", ...LOCATION],
-    summary: "Unsubscribe by feed URL or id",
+    summary: "Unsubscribe from feeds, by feed URL or id",
     examples: [["earmark remove https://podnews.net/rss", "Ask for confirmation, unless --yes is given"]],
     run: async (terminal, options, urlsOrIds) =>
       (await import("./subscriptions.ts")).remove(terminal, locationOf(options), urlsOrIds, options.yes === true),
@@ -126,7 +126,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   watch: {
     operands: [],
     options: ["json", ...LOCATION],
-    summary: "Print each change to the list as it happens: added, updated or removed, id, feed URL and title",
+    summary: "Print each change to the list as it happens: action (added, updated or removed), id, feed URL, title",
     examples: [
       ["earmark watch --server https://pods.example", "Watch the list on a server"],
       ["earmark watch --json | jq .feed_url", "Process the changes in a script; JSON also has folders"],
