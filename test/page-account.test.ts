@@ -86,7 +86,10 @@ describe("account", { concurrency: 3 }, () => {
       await heading(page, apps.created(label)).waitFor();
       const token = (await dialog(page).locator("code").last().textContent()) ?? "";
       assert.match(token, /^emk_[\w-]{43}$/);
-      const path = await dialog(page).getByRole("img", { name: apps.tokenQr }).locator("path").getAttribute("d");
+      const path = await dialog(page)
+        .getByRole("img", { name: apps.serverAndTokenQr })
+        .locator("path")
+        .getAttribute("d");
       assert.equal(readQrCode(path ?? ""), `${named.url}/#${token}`);
       await dialog(page).getByRole("button", { name: en.copy }).last().click();
       await dialog(page).getByRole("button", { name: en.copied }).waitFor();
@@ -110,7 +113,7 @@ describe("account", { concurrency: 3 }, () => {
       }, "the page shows the last use");
       assert.ok(!(await pageContents(page)).includes(token));
 
-      await button(page, apps.revokeOf(label)).click();
+      await button(page, apps.revokeLabel(label)).click();
       await button(dialog(page), apps.revoke).click();
       await page.getByText(apps.revoked(label)).waitFor();
       assert.equal((await server.call("GET", "/v1/subscriptions", { headers })).status, 401);
@@ -141,7 +144,7 @@ describe("account", { concurrency: 3 }, () => {
       await button(dialog(page), apps.finished).click();
       await page.getByText(revealControlCharacters(label), { exact: true }).waitFor();
       await assertNoOverflow(page);
-      assert.equal(await button(page, apps.revokeOf(shown)).count(), 1);
+      assert.equal(await button(page, apps.revokeLabel(shown)).count(), 1);
     }
     assert.equal(await page.locator("main b, main li img").count(), 0);
     await finish();
@@ -154,15 +157,15 @@ describe("account", { concurrency: 3 }, () => {
       await accounts.createToken(asUser(user), { label: `App ${n}`, scope: "write", expiresAt: undefined }, new Date());
     const { page, allow, finish } = await visit({ as: ann, path: "/#apps" });
     allow(/^response: 409 POST \S+\/v1\/tokens$/);
-    await button(page, apps.revokeOf("App 100")).waitFor();
+    await button(page, apps.revokeLabel("App 100")).waitFor();
     await chooseApp(page, apps.other);
     await field(page, apps.label).fill("One more");
     await button(page, apps.create).click();
     await assertFieldError(field(page, apps.label), errors["too-many-tokens"]);
     assert.equal(await field(page, apps.label).inputValue(), "One more");
-    await button(page, apps.revokeOf("App 7")).click();
+    await button(page, apps.revokeLabel("App 7")).click();
     await button(dialog(page), apps.revoke).click();
-    await button(page, apps.revokeOf("App 7")).waitFor({ state: "detached" });
+    await button(page, apps.revokeLabel("App 7")).waitFor({ state: "detached" });
     await button(page, apps.create).click();
     await heading(page, apps.created("One more")).waitFor();
     await finish();
@@ -302,7 +305,7 @@ describe("account", { concurrency: 3 }, () => {
       await check(page);
       await button(dialog(page), apps.finished).click();
       await dialog(page).waitFor({ state: "detached" });
-      await button(page, apps.revokeOf("My phone")).waitFor();
+      await button(page, apps.revokeLabel("My phone")).waitFor();
       await check(page);
 
       await showView(page, "account");
@@ -321,7 +324,7 @@ describe("account", { concurrency: 3 }, () => {
       await check(page);
       await signInAgain(page, ann);
       await showView(page, "apps");
-      await button(page, apps.revokeOf("My phone")).waitFor();
+      await button(page, apps.revokeLabel("My phone")).waitFor();
       await finish();
     });
   }

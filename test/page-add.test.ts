@@ -84,7 +84,7 @@ describe("add", { concurrency: 3 }, () => {
     const root = "document.documentElement";
     assert.equal(await page.evaluate(`${root}.scrollWidth <= ${root}.clientWidth`), true, "nothing is cut off");
     assert.deepEqual(await feedsOf(server), [], "nothing is added yet");
-    await button(page, more.find.useOf("The show")).click();
+    await button(page, more.find.useLabel("The show")).click();
     assert.equal(await field(page).inputValue(), `https://feeds.example/rss\n${site.url}/rss`);
     await button(page, en.add.submit(2, "2")).click();
     await status(page, en.add.done("2", "0", "0")).waitFor();

@@ -59,7 +59,7 @@ describe("app login", { concurrency: 3 }, () => {
     await page.getByRole("link", { name: appLogin.seeApps }).click();
     await tokenItem(page, "AntennaPod on Pixel 8").waitFor();
     await deviceItem(page, "AntennaPod on Pixel 8").getByText("AntennaPod · ", { exact: false }).waitFor();
-    await button(page, apps.revokeOf("AntennaPod on Pixel 8")).click();
+    await button(page, apps.revokeLabel("AntennaPod on Pixel 8")).click();
     await button(dialog(page), apps.revoke).click();
     await page.getByText(apps.revoked("AntennaPod on Pixel 8")).waitFor();
     assert.equal((await callAs(app, "GET", FEEDS)).status, 401);

@@ -50,7 +50,7 @@ describe("apps", { concurrency: 3 }, () => {
     assert.deepEqual([values["Server address"], values["Username"]], [url, ann.name]);
     const password = values["Password"] ?? "";
     assert.match(password, /^emk_[\w-]{43}$/);
-    assert.equal(await qrCode(apps.tokenTextQr), password);
+    assert.equal(await qrCode(apps.tokenQr), password);
     await tokenItem(page, "AntennaPod").getByText(apps.neverUsed).waitFor();
     await page.getByText(apps.noDevices).waitFor();
 
@@ -180,7 +180,7 @@ describe("apps", { concurrency: 3 }, () => {
     const app = { user: ann.name, password: token };
     await syncDevice(app, { id: "pixel", caption: "AntennaPod on Pixel 8" });
     const { page, finish } = await visit({ as: ann, path: "/#apps" });
-    const rename = button(page, apps.renameOf("AntennaPod on Pixel 8"));
+    const rename = button(page, apps.renameLabel("AntennaPod on Pixel 8"));
     await rename.click();
     await page.keyboard.press("Escape");
     await dialog(page).waitFor({ state: "detached" });
@@ -202,12 +202,12 @@ describe("apps", { concurrency: 3 }, () => {
     await syncDevice(app, { id: "pixel", caption: "Pixel", feeds: FEEDS });
     await syncDevice(app, { id: "laptop", caption: "Laptop" });
     const { page, finish } = await visit({ as: ann, path: "/#apps" });
-    await button(page, apps.forgetOf("Pixel")).click();
-    await heading(page, apps.forgetOf("Pixel")).waitFor();
+    await button(page, apps.forgetLabel("Pixel")).click();
+    await heading(page, apps.forgetLabel("Pixel")).waitFor();
     await button(dialog(page), en.cancel).click();
     await dialog(page).waitFor({ state: "detached" });
     await deviceItem(page, "Pixel").waitFor();
-    await button(page, apps.forgetOf("Pixel")).click();
+    await button(page, apps.forgetLabel("Pixel")).click();
     await button(dialog(page), apps.forget).click();
     await page.getByText(apps.forgotten("Pixel")).waitFor();
     await deviceItem(page, "Pixel").waitFor({ state: "detached" });
@@ -228,7 +228,7 @@ describe("apps", { concurrency: 3 }, () => {
     for (const caption of captions) await deviceItem(page, revealControlCharacters(caption)).first().waitFor();
     assert.equal(await page.locator("main img, main script").count(), 0);
     await assertNoOverflow(page);
-    await button(page, apps.forgetOf(captions[2] ?? "")).click();
+    await button(page, apps.forgetLabel(captions[2] ?? "")).click();
     await assertNoOverflow(page);
     await finish();
   });

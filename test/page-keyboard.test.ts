@@ -209,7 +209,7 @@ describe("keyboard", { concurrency: 3 }, () => {
       `${en.list.newest}${en.list.oldest}${podcasts.byTitle}${podcasts.byFolder}`,
       podcasts.select,
       "one.example",
-      en.apps.renameOf(nameOf("one.example")),
+      en.apps.renameLabel(nameOf("one.example")),
       en.list.copyUrl(nameOf("one.example")),
       en.list.open(nameOf("one.example")),
       removeLabel("one.example"),

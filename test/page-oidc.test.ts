@@ -69,7 +69,7 @@ describe("OpenID Connect on the page", () => {
     await page.getByRole("navigation").waitFor();
     await showView(page, "account");
     await page.getByText("ann", { exact: true }).waitFor();
-    await button(page, account.unlinkOf(isolate("ann-at-club"))).click();
+    await button(page, account.unlinkLabel(isolate("ann-at-club"))).click();
     await button(dialog(page), account.unlink).click();
     await page.getByText("ann-at-club", { exact: true }).waitFor({ state: "detached" });
     await button(page, account.signOut).first().click();

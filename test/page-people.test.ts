@@ -58,7 +58,7 @@ await describe("page: people", async () => {
       const { page } = await visit({ as: admin, size, theme });
       await showView(page, "account");
       await page.getByRole("link", { name: account.people }).click();
-      const manage = button(page, people.manageOf(`${target.name}`));
+      const manage = button(page, people.manageLabel(`${target.name}`));
       await manage.waitFor();
       await assertNoOverflow(page);
       const act = async (action: string, password?: string) => {
@@ -90,7 +90,7 @@ await describe("page: people", async () => {
     const { page } = await visit({ as: user, path: "/#account" });
     for (const name of [account.sessions, en.apps.devices, en.apps.tokens]) await heading(page, name).waitFor();
     await page.getByText("My phone").waitFor();
-    const revoke = button(page, en.apps.revokeOf("an app"));
+    const revoke = button(page, en.apps.revokeLabel("an app"));
     await revoke.click();
     await button(dialog(page), en.cancel).click();
     assert.ok((await accounts.verifyCredential(token, "token", new Date())) !== undefined);
@@ -111,7 +111,7 @@ await describe("page: people", async () => {
     assert.equal(readQrCode((await squares.getAttribute("d")) ?? ""), link);
     await assertNoOverflow(page);
     await button(dialog(page), en.apps.finished).click();
-    const revoke = button(page, people.revokeOf("for Bob"));
+    const revoke = button(page, people.revokeLabel("for Bob"));
     await revoke.click();
     await button(dialog(page), people.revoke).click();
     await revoke.waitFor({ state: "detached" });
@@ -123,7 +123,7 @@ await describe("page: people", async () => {
     const target = await newUser();
     const { token } = await newToken(server.port, target, { label: "an app", scope: "read" });
     const { page } = await visit({ as: admin, path: "/#people" });
-    await button(page, people.manageOf(`${target.name}`)).click();
+    await button(page, people.manageLabel(`${target.name}`)).click();
     await button(dialog(page), people.resetPassword).click();
     await button(dialog(page), people.resetPassword).click();
     const link = (await dialog(page).locator("code").textContent()) ?? "";

@@ -24,7 +24,7 @@ describe("recently removed", { concurrency: 2 }, () => {
     await page.getByRole("heading", { level: 1, name: en.list.recentlyRemoved }).waitFor();
     await until(() => listed(page), [TWO]);
     assert.deepEqual(await feedsOf(server), [ONE, THREE]);
-    await button(page, removed.restoreOf("Second")).click();
+    await button(page, removed.restoreLabel("Second")).click();
     await status(page, en.list.undone).waitFor();
     await status(page, removed.empty).waitFor();
     assert.deepEqual(await feedsOf(server), [ONE, THREE, TWO]);

@@ -27,8 +27,8 @@ async function titlesOf({ call }: TestServer): Promise<(string | undefined)[]> {
   return json.data.map(({ attributes }: { attributes: { title?: string } }) => attributes.title);
 }
 
-const field = (page: Page, name: string) => page.getByRole("textbox", { name: words.nameOf(name), exact: true });
-const rename = (page: Page, name: string) => button(page, en.apps.renameOf(name));
+const field = (page: Page, name: string) => page.getByRole("textbox", { name: words.nameLabel(name), exact: true });
+const rename = (page: Page, name: string) => button(page, en.apps.renameLabel(name));
 const titleButton = (page: Page, name: string) => rows(page).getByRole("button", { name, exact: true });
 const isFocused = (page: Page, name: string) =>
   titleButton(page, name).evaluate((element) => element.ownerDocument.activeElement === element);
@@ -135,8 +135,8 @@ describe("rename in the row", { concurrency: 2 }, () => {
     await context.setOffline(true);
     allow(/^failed: /);
     allow(/ERR_INTERNET_DISCONNECTED/);
-    await button(page, de.apps.renameOf("Apples")).tap();
-    const input = page.getByRole("textbox", { name: germanWords.nameOf("Apples"), exact: true });
+    await button(page, de.apps.renameLabel("Apples")).tap();
+    const input = page.getByRole("textbox", { name: germanWords.nameLabel("Apples"), exact: true });
     await input.fill("Äpfel und ".repeat(20));
     await assertAccessible(page);
     assert.equal(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), true);

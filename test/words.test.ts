@@ -178,14 +178,14 @@ for (const language of languages) {
     // Voice control needs it.
     test(`words: ${language} → the name of a button contains its visible text`, () => {
       for (const [name, visible] of [
-        ["apps.revokeOf", "apps.revoke"],
-        ["apps.renameOf", "apps.rename"],
-        ["apps.forgetOf", "apps.forget"],
+        ["apps.revokeLabel", "apps.revoke"],
+        ["apps.renameLabel", "apps.rename"],
+        ["apps.forgetLabel", "apps.forget"],
         ["account.endSession", "account.signOut"],
-        ["feeds.removed.restoreOf", "feeds.removed.restore"],
-        ["feeds.find.useOf", "feeds.find.use"],
-        ["people.manageOf", "people.manage"],
-        ["people.revokeOf", "people.revoke"],
+        ["feeds.removed.restoreLabel", "feeds.removed.restore"],
+        ["feeds.find.useLabel", "feeds.find.use"],
+        ["people.manageLabel", "people.manage"],
+        ["people.revokeLabel", "people.revoke"],
       ] as const) {
         assert.ok(
           render(texts.get(name))

@@ -142,7 +142,7 @@ function Steps({ app, method, userName, onCreateToken }: StepsProps) {
       ) : (
         <div class="codes">
           <Code text={publicUrl} label={apps.qr} />
-          {token && <Code text={token} label={apps.tokenTextQr} />}
+          {token && <Code text={token} label={apps.tokenQr} />}
         </div>
       )}
       <small>{apps.menuNote}</small>

@@ -87,7 +87,7 @@ export function Devices({ devices, failure, load }: DeviceList) {
                 <button
                   type="button"
                   class="button"
-                  aria-label={apps.renameOf(isolate(device.caption))}
+                  aria-label={apps.renameLabel(isolate(device.caption))}
                   onClick={() => setRenaming(device)}
                 >
                   {apps.rename}
@@ -95,7 +95,7 @@ export function Devices({ devices, failure, load }: DeviceList) {
                 <button
                   type="button"
                   class="button danger"
-                  aria-label={apps.forgetOf(isolate(device.caption))}
+                  aria-label={apps.forgetLabel(isolate(device.caption))}
                   onClick={() => setForgetting(device)}
                 >
                   {apps.forget}
@@ -108,7 +108,7 @@ export function Devices({ devices, failure, load }: DeviceList) {
       {renaming && <RenameDialog device={renaming} onChange={load} onClose={() => setRenaming(undefined)} />}
       {forgetting && (
         <Confirm
-          title={apps.forgetOf(isolate(forgetting.caption))}
+          title={apps.forgetLabel(isolate(forgetting.caption))}
           lead={peopleWords.forgetLead}
           action={apps.forget}
           onConfirm={async () => {
@@ -140,7 +140,7 @@ function RenameDialog({ device, onChange, onClose }: DeviceDialogProps) {
     onClose();
   });
   return (
-    <Dialog title={apps.renameOf(isolate(device.caption))} onClose={onClose}>
+    <Dialog title={apps.renameLabel(isolate(device.caption))} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
         <Field
           label={apps.deviceName}

@@ -111,7 +111,7 @@ function SearchResult({ page, index, result, onUse }: SearchResultProps) {
             <button
               type="button"
               class="button"
-              aria-label={find.useOf(title === undefined ? shortName(feedUrl) : isolate(title))}
+              aria-label={find.useLabel(title === undefined ? shortName(feedUrl) : isolate(title))}
               onClick={() => onUse(index, feedUrl)}
             >
               {find.use}

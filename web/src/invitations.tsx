@@ -53,7 +53,7 @@ export function Invitations({ admin, version, onChange }: InvitationsProps) {
                 <button
                   type="button"
                   class="button danger"
-                  aria-label={words.revokeOf(isolate(nameOf(invitation)))}
+                  aria-label={words.revokeLabel(isolate(nameOf(invitation)))}
                   onClick={() => setRevoking(invitation)}
                 >
                   {words.revoke}
@@ -65,7 +65,7 @@ export function Invitations({ admin, version, onChange }: InvitationsProps) {
         <Pager number={number} total={page?.total ?? 0} onChange={setNumber} />
         {revoking && (
           <Confirm
-            title={words.revokeOf(isolate(nameOf(revoking)))}
+            title={words.revokeLabel(isolate(nameOf(revoking)))}
             lead={words.revokeLead}
             action={words.revoke}
             explain={(cause) => explainError(cause, words.errors)}

@@ -71,7 +71,7 @@ function Accounts({ version, onChange }: { version: number; onChange: () => void
             <button
               type="button"
               class="button"
-              aria-label={words.manageOf(isolate(person.name))}
+              aria-label={words.manageLabel(isolate(person.name))}
               onClick={() => setChosen(person)}
             >
               {words.manage}

@@ -34,7 +34,7 @@ export function PersonDialog({ admin, person, onChange, onClose }: PersonProps) 
     return <LinkDialog title={words.resetTitle} lead={words.resetLead} link={link} onClose={onClose} />;
   if (action === undefined) {
     return (
-      <Dialog title={words.manageOf(name)} onClose={onClose}>
+      <Dialog title={words.manageLabel(name)} onClose={onClose}>
         <p class="buttons">
           {ACTIONS.filter((each) => isPossible(each, person)).map((each) => (
             <button

@@ -128,7 +128,7 @@ function RemovedRow({ item: { feedUrl, removedAt, title }, isBusy, onRestore }: 
         type="button"
         class="button"
         disabled={isBusy}
-        aria-label={removed.restoreOf(title ?? shortName(feedUrl))}
+        aria-label={removed.restoreLabel(title ?? shortName(feedUrl))}
         onClick={onRestore}
       >
         {removed.restore}

@@ -46,7 +46,7 @@ export function RenameForm({ subscription }: { subscription: Subscription }) {
     >
       <input
         ref={input}
-        aria-label={words.nameOf(nameOf(subscription))}
+        aria-label={words.nameLabel(nameOf(subscription))}
         aria-describedby={hintId}
         placeholder={podcast?.title ?? displayUrl(subscription.feedUrl).host}
         value={text}

@@ -95,7 +95,7 @@ function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps)
           <IconButton
             key="rename"
             icon="rename"
-            label={apps.renameOf(name)}
+            label={apps.renameLabel(name)}
             aria-keyshortcuts="F2"
             onClick={onRename}
           />

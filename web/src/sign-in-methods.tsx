@@ -93,7 +93,7 @@ export function SingleSignOn({ issuer }: { issuer: string | null }) {
       {providerName !== "" && (
         <p class="muted">{issuer === null ? account.linkLead(name) : account.ownProvider(name)}</p>
       )}
-      <SignInMethodList all={identities} action={account.unlink} describe={account.unlinkOf} onRemoved={load} />
+      <SignInMethodList all={identities} action={account.unlink} describe={account.unlinkLabel} onRemoved={load} />
       {providerName !== "" && issuer === null && (
         <p class="buttons">
           <button type="button" class="button" onClick={() => void link()}>

@@ -57,7 +57,7 @@ export function Tokens({ version }: { version: unknown }) {
       {tokens !== undefined && tokens.length > 0 && <TokenList tokens={tokens} onRevoke={setRevoking} />}
       {revoking && (
         <Confirm
-          title={apps.revokeOf(isolate(revoking.label))}
+          title={apps.revokeLabel(isolate(revoking.label))}
           lead={peopleWords.revokeTokenLead}
           action={apps.revoke}
           onConfirm={() => revoke(revoking)}
@@ -89,7 +89,7 @@ function TokenList({ tokens, onRevoke }: { tokens: readonly Access[]; onRevoke: 
           <button
             type="button"
             class="button danger"
-            aria-label={apps.revokeOf(isolate(token.label))}
+            aria-label={apps.revokeLabel(isolate(token.label))}
             onClick={() => onRevoke(token)}
           >
             {apps.revoke}
@@ -163,7 +163,7 @@ function TokenDialog({ token, onClose }: { token: NewToken; onClose: () => void 
       {isLoopback ? (
         <p class="message">{apps.localOnly}</p>
       ) : (
-        <QrCode text={`${publicUrl}/#${token.secret}`} label={apps.tokenQr} />
+        <QrCode text={`${publicUrl}/#${token.secret}`} label={apps.serverAndTokenQr} />
       )}
       <CopyField label={apps.serverUrl} text={publicUrl} />
       <CopyField label={apps.token} text={token.secret} />

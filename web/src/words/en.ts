@@ -1,4 +1,4 @@
-/** Every text of the page. Texts that depend on a number are functions of it. */
+/** The texts that the page loads at the start. Texts that depend on a number are functions of it. */
 export const en = {
   /** The thousands separator. */
   thousands: ",",
@@ -65,7 +65,7 @@ export const en = {
     refused: "Invalid",
     waiting: "Not sent yet",
   },
-  /** By the `code` of the server's error. A code without a text here is shown in the server's words. */
+  /** By the `code` of the server's error. For a code that is not listed here, the page shows the server's own text. */
   errors: {
     "feed-url-missing": "The URL is missing.",
     "feed-url-too-long": "The URL is too long.",
@@ -94,8 +94,8 @@ export const en = {
     "passkey-failed": "This passkey didn’t work. Try again, or sign in another way.",
     "invalid-passkey": "This passkey couldn’t be added. Try again.",
     "too-many-passkeys": "You have reached the maximum number of passkeys. Remove one you no longer use.",
-    "identity-taken": "This identity is already linked to another account. Unlink it there first.",
-    "too-many-identities": "Your account is linked to too many identities. Unlink one first.",
+    "identity-taken": "This sign-in is already linked to another account. Unlink it there first.",
+    "too-many-identities": "Your account has too many linked sign-ins. Unlink one first.",
     "oidc-denied": "The sign-in was cancelled.",
     "oidc-failed": "The sign-in didn’t work or took too long. Try again.",
     "no-account":
@@ -182,17 +182,17 @@ export const en = {
       `${device} synced ${text} ${n === 1 ? "podcast" : "podcasts"}.`,
     appOn: (app: string, device: string) => `${app} on ${device}`,
     tokenOnce: "This token is shown only once.",
-    tokenTextQr: "Token as a QR code",
+    tokenQr: "Token as a QR code",
     unknownApp: "Unknown app",
     devices: "Devices",
     noDevices: "No devices have synced yet.",
     lastSync: (when: string) => `last sync ${when}`,
     rename: "Rename",
-    renameOf: (device: string) => `Rename ${device}`,
+    renameLabel: (device: string) => `Rename ${device}`,
     deviceName: "Device name",
     save: "Save",
     forget: "Forget",
-    forgetOf: (device: string) => `Forget ${device}`,
+    forgetLabel: (device: string) => `Forget ${device}`,
     forgotten: (device: string) => `${device} was forgotten.`,
     developers: "Building an app?",
     readApi: "Read the API documentation",
@@ -210,10 +210,10 @@ export const en = {
     created: (label: string) => `Token for ${label}`,
     once: "This token is shown only once. Copy it into the app, or scan the QR code with the app.",
     token: "Token",
-    tokenQr: "Server URL and token as a QR code",
+    serverAndTokenQr: "Server URL and token as a QR code",
     finished: "Done",
     revoke: "Revoke",
-    revokeOf: (label: string) => `Revoke the token for ${label}`,
+    revokeLabel: (label: string) => `Revoke the token for ${label}`,
     revoked: (label: string) => `${label} no longer has access.`,
     used: (day: string) => `last used ${day}`,
     neverUsed: "never used",
@@ -283,7 +283,7 @@ export const en = {
     unknownBrowser: "Unknown browser",
     signInWith: (name: string) => `Sign in with ${name}`,
     usePasskey: "Sign in with a passkey",
-    passkeyCancelled: "No passkey was used. Try again if you didn’t cancel.",
+    passkeyCancelled: "The passkey request was cancelled or timed out. Try again.",
     passkeys: "Passkeys",
     passkeysLead: "Sign in with your fingerprint, face or screen lock instead of a password.",
     passkeyName: "Name of the new passkey",
@@ -299,7 +299,7 @@ export const en = {
     ownProvider: (name: string) => `You sign in with ${name}.`,
     link: (name: string) => `Link ${name}`,
     unlink: "Unlink",
-    unlinkOf: (name: string) => `Unlink ${name}`,
+    unlinkLabel: (name: string) => `Unlink ${name}`,
     byProxy: "Your server’s proxy signs you in and out.",
   },
 

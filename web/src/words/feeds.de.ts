@@ -22,7 +22,7 @@ export const de: FeedWords = {
     lead: "Was du zuletzt auf irgendeinem Gerät entfernt hast.",
     empty: "Zuletzt wurde nichts entfernt.",
     restore: "Wiederherstellen",
-    restoreOf: (name: string) => `${name} wiederherstellen`,
+    restoreLabel: (name: string) => `${name} wiederherstellen`,
     restoreAll: "Alle wiederherstellen",
     on: (day: string) => `Entfernt am ${day}`,
     notRestored: (n: string) => `${n} konnten nicht wiederhergestellt werden.`,
@@ -40,7 +40,7 @@ export const de: FeedWords = {
     isFeed: (line: string) => `Zeile ${line} ist ein Feed.`,
     failed: (line: string, reason: string) => `Zeile ${line}: ${reason}`,
     use: "Verwenden",
-    useOf: (name: string) => `${name} verwenden`,
+    useLabel: (name: string) => `${name} verwenden`,
   },
   isPage: (service: string, line: string) =>
     `Zeile ${line} ist eine Seite bei ${service} und kein Feed: Apps können sie nicht abspielen. Suche nach der eigenen Website oder dem RSS-Feed des Podcasts.`,

@@ -1,4 +1,4 @@
-/** More texts of the views that add and import feeds, loaded with them. */
+/** More texts for the views that add and import feeds, loaded with them. */
 export const en = {
   /** Why a feed was skipped, by its code. */
   reasons: {
@@ -21,7 +21,7 @@ export const en = {
     lead: "What you removed recently, on any device.",
     empty: "Nothing was removed recently.",
     restore: "Restore",
-    restoreOf: (name: string) => `Restore ${name}`,
+    restoreLabel: (name: string) => `Restore ${name}`,
     restoreAll: "Restore all",
     on: (day: string) => `Removed on ${day}`,
     notRestored: (n: string) => `${n} could not be restored.`,
@@ -31,7 +31,7 @@ export const en = {
     where: "Where to find it",
     none: "This app has no export. Add its podcasts by their feed URLs.",
   },
-  /** Search for the feeds of pages. */
+  /** Finding the feeds that a web page declares. */
   find: {
     button: "Find feeds",
     searching: "Looking for feeds…",
@@ -40,7 +40,7 @@ export const en = {
     isFeed: (line: string) => `Line ${line} is a feed.`,
     failed: (line: string, reason: string) => `Line ${line}: ${reason}`,
     use: "Use",
-    useOf: (name: string) => `Use ${name}`,
+    useLabel: (name: string) => `Use ${name}`,
   },
   isPage: (service: string, line: string) =>
     `Line ${line} is a page on ${service}, not a feed: apps can’t play it. Look for the podcast’s own website or RSS feed.`,

@@ -22,7 +22,7 @@ export const es: FeedWords = {
     lead: "Lo que eliminaste hace poco en cualquier dispositivo.",
     empty: "No se ha eliminado nada hace poco.",
     restore: "Restaurar",
-    restoreOf: (name: string) => `Restaurar ${name}`,
+    restoreLabel: (name: string) => `Restaurar ${name}`,
     restoreAll: "Restaurar todo",
     on: (day: string) => `Eliminada el ${day}`,
     notRestored: (n: string) => `No se pudieron restaurar ${n}.`,
@@ -40,7 +40,7 @@ export const es: FeedWords = {
     isFeed: (line: string) => `La línea ${line} es un feed.`,
     failed: (line: string, reason: string) => `Línea ${line}: ${reason}`,
     use: "Usar",
-    useOf: (name: string) => `Usar ${name}`,
+    useLabel: (name: string) => `Usar ${name}`,
   },
   isPage: (service: string, line: string) =>
     `La línea ${line} es una página de ${service}, no un feed: las apps no pueden reproducirla. Busca el sitio web o el feed RSS del pódcast.`,

@@ -22,7 +22,7 @@ export const fr: FeedWords = {
     lead: "Ce que vous avez supprimé récemment, sur tous vos appareils.",
     empty: "Rien n’a été supprimé récemment.",
     restore: "Rétablir",
-    restoreOf: (name: string) => `Rétablir ${name}`,
+    restoreLabel: (name: string) => `Rétablir ${name}`,
     restoreAll: "Tout rétablir",
     on: (day: string) => `Supprimé le ${day}`,
     notRestored: (n: string) => `${n} n’ont pas pu être rétablis.`,
@@ -40,7 +40,7 @@ export const fr: FeedWords = {
     isFeed: (line: string) => `La ligne ${line} est un flux.`,
     failed: (line: string, reason: string) => `Ligne ${line} : ${reason}`,
     use: "Utiliser",
-    useOf: (name: string) => `Utiliser ${name}`,
+    useLabel: (name: string) => `Utiliser ${name}`,
   },
   isPage: (service: string, line: string) =>
     `La ligne ${line} est une page de ${service}, pas un flux : les applis ne peuvent pas la lire. Cherchez le site ou le flux RSS du podcast.`,

@@ -21,7 +21,7 @@ export const zh: FeedWords = {
     lead: "你最近在任一设备上移除的订阅。",
     empty: "最近没有移除任何订阅。",
     restore: "恢复",
-    restoreOf: (name: string) => `恢复 ${name}`,
+    restoreLabel: (name: string) => `恢复 ${name}`,
     restoreAll: "全部恢复",
     on: (day: string) => `移除于 ${day}`,
     notRestored: (n: string) => `${n} 个无法恢复。`,
@@ -39,7 +39,7 @@ export const zh: FeedWords = {
     isFeed: (line: string) => `第 ${line} 行是订阅源。`,
     failed: (line: string, reason: string) => `第 ${line} 行：${reason}`,
     use: "使用",
-    useOf: (name: string) => `使用 ${name}`,
+    useLabel: (name: string) => `使用 ${name}`,
   },
   isPage: (service: string, line: string) =>
     `第 ${line} 行是 ${service} 的网页，不是订阅源，应用无法播放。请查找播客自己的网站或 RSS 订阅源。`,

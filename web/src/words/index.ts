@@ -5,7 +5,7 @@ import { en, type Words } from "./en.ts";
 export const LANGUAGES = { en: "English", de: "Deutsch", es: "Español", fr: "Français", zh: "中文" } as const;
 export type Language = keyof typeof LANGUAGES;
 
-/** English is part of the page; the others are loaded when they are chosen. */
+/** English is part of the page's main script; the others are loaded when they are chosen. */
 const LOADERS: Record<Exclude<Language, "en">, () => Promise<Words>> = {
   de: async () => (await import("./de.ts")).de,
   es: async () => (await import("./es.ts")).es,
@@ -28,13 +28,13 @@ function isLanguage(text: string): text is Language {
   return Object.hasOwn(LANGUAGES, text);
 }
 
-/** The language chosen on this page before, or the browser's first choice that the page has. */
+/** The language that was chosen on this page before, or the first of the browser's languages that the page has. */
 export function preferredLanguage(): Language {
   const preferences = [storage.get("language") ?? "", ...navigator.languages];
   return preferences.map((tag) => tag.slice(0, 2).toLowerCase()).find(isLanguage) ?? "en";
 }
 
-/** Returns false if the words cannot be loaded: the server is down, or newer than this page. */
+/** Returns false if the texts cannot be loaded: the server is down, or newer than this page. */
 export async function setLanguage(language: Language): Promise<boolean> {
   try {
     const words = language === "en" ? en : await LOADERS[language]();
@@ -59,7 +59,7 @@ export function formatDay(date: Date): string {
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 
-/** How long ago, for the last day; else the day. */
+/** How long ago, if less than 24 hours; otherwise the date. */
 export function formatAge(date: Date): string {
   const { ago } = translation.value.words;
   const age = Date.now() - date.getTime();

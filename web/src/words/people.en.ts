@@ -1,4 +1,4 @@
-/** Texts of the administrators' views, and of other views that are loaded on demand. */
+/** Texts for the administrators' views, and for other views that are loaded on demand. */
 export const en = {
   title: "People",
   lead: "Accounts on this server, oldest first.",
@@ -8,10 +8,10 @@ export const en = {
   disabled: "disabled",
   seen: (day: string) => `last seen ${day}`,
   neverSeen: "never seen",
-  rows: (n: number, text: string) => `${text} ${n === 1 ? "row" : "rows"} stored`,
-  rowsOrMore: (text: string) => `${text} or more rows stored`,
+  rows: (n: number, text: string) => `${text} database ${n === 1 ? "row" : "rows"}`,
+  rowsOrMore: (text: string) => `${text} or more database rows`,
   manage: "Manage",
-  manageOf: (name: string) => `Manage ${name}`,
+  manageLabel: (name: string) => `Manage ${name}`,
   resetPassword: "Create password reset link",
   resetTitle: "Password reset link",
   resetLead: "The link works once and expires after a day. Send it to the person privately.",
@@ -30,7 +30,7 @@ export const en = {
   deleted: (name: string) => `${name} was deleted.`,
   inviteTitle: "Invite someone",
   note: "Note",
-  noteHint: "Visible to administrators only, for example who the invitation is for.",
+  noteHint: "For example, who the invitation is for. Only administrators can see it.",
   validFor: "Valid for",
   days: (n: number) => (n === 1 ? "1 day" : `${n} days`),
   create: "Create invitation",
@@ -43,7 +43,7 @@ export const en = {
   noInvitations: "No unused invitations.",
   noNote: "No note",
   revoke: "Revoke",
-  revokeOf: (note: string) => `Revoke the invitation: ${note}`,
+  revokeLabel: (note: string) => `Revoke the invitation: ${note}`,
   revokeLead: "Nobody can use its link any more.",
   audit: "Audit log",
   auditLead: "What administrators did, and how accounts were created. Entries are kept for 400 days.",

@@ -1,7 +1,7 @@
 import { createLazyWords } from "./lazy.ts";
 import { en } from "./people.en.ts";
 
-/** Texts for administrators, and more texts of the views about accounts and apps. */
+/** Texts for administrators, and more texts for the views about accounts and apps. */
 const { use, load } = createLazyWords(en, {
   de: async () => (await import("./people.de.ts")).de,
   es: async () => (await import("./people.es.ts")).es,
@@ -9,7 +9,7 @@ const { use, load } = createLazyWords(en, {
   zh: async () => (await import("./people.zh.ts")).zh,
 });
 
-// A view that needs them is shown once they are there.
+// Views that need these texts are shown once they are loaded.
 await load();
 
 export const usePeopleWords = use;

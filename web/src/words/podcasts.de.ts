@@ -37,7 +37,7 @@ export const de: PodcastWords = {
   folder: "Ordner",
   name: "Name",
   nameHint: "Leer lassen, um den Titel aus dem Feed zu verwenden.",
-  nameOf: (name) => `Name von ${name}`,
+  nameLabel: (name) => `Name von ${name}`,
   renamed: (name) => `Heißt jetzt ${name}.`,
   renameUndone: "Der alte Name ist wieder da.",
   move: "In einen Ordner verschieben",

@@ -36,7 +36,7 @@ export const en = {
   folder: "Folder",
   name: "Name",
   nameHint: "Leave empty to use the title in the feed.",
-  nameOf: (name: string) => `Name of ${name}`,
+  nameLabel: (name: string) => `Name of ${name}`,
   renamed: (name: string) => `Renamed to ${name}.`,
   renameUndone: "The old name is back.",
   move: "Move to a folder",

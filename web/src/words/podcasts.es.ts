@@ -37,7 +37,7 @@ export const es: PodcastWords = {
   folder: "Carpeta",
   name: "Nombre",
   nameHint: "Déjalo vacío para usar el título del feed.",
-  nameOf: (name) => `Nombre de ${name}`,
+  nameLabel: (name) => `Nombre de ${name}`,
   renamed: (name) => `Nuevo nombre: ${name}.`,
   renameUndone: "Se ha restablecido el nombre anterior.",
   move: "Mover a una carpeta",

@@ -37,7 +37,7 @@ export const fr: PodcastWords = {
   folder: "Dossier",
   name: "Nom",
   nameHint: "Laissez vide pour utiliser le titre du flux.",
-  nameOf: (name) => `Nom de ${name}`,
+  nameLabel: (name) => `Nom de ${name}`,
   renamed: (name) => `Nouveau nom\u202f: ${name}.`,
   renameUndone: "L’ancien nom est rétabli.",
   move: "Déplacer vers un dossier",

@@ -37,7 +37,7 @@ export const zh: PodcastWords = {
   folder: "文件夹",
   name: "名称",
   nameHint: "留空则使用订阅源中的标题。",
-  nameOf: (name) => `${name} 的名称`,
+  nameLabel: (name) => `${name} 的名称`,
   renamed: (name) => `已重命名为 ${name}。`,
   renameUndone: "已恢复原来的名称。",
   move: "移动到文件夹",
