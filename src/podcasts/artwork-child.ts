@@ -18,7 +18,7 @@ const TIMEOUT_SECONDS = 10;
 const MAX_RESIDENT_BYTES = 256 * 1024 * 1024;
 const MEMORY_CHECK_MS = 100;
 
-/** By magic bytes, whatever the Content-Type says. */
+/** Recognized by their first bytes, whatever the Content-Type says. */
 const FORMATS = [
   { magic: /^\xff\xd8\xff/, loader: "VipsForeignLoadJpegBuffer" },
   { magic: /^\x89PNG\r\n\x1a\n/, loader: "VipsForeignLoadPngBuffer" },
@@ -54,7 +54,7 @@ async function scale(bytes: Uint8Array): Promise<ArtworkReply> {
       .autoOrient()
       .timeout({ seconds: TIMEOUT_SECONDS });
     const large = await resize(image, LARGE);
-    // From the large one, so that the original is decoded once.
+    // From the large one, so that the original is decoded only once.
     return { kind: "scaled", large, small: await resize(sharp(large), SMALL) };
   } catch {
     return { kind: "unsupported" };

@@ -9,13 +9,13 @@ import { deflateSync } from "node:zlib";
 import sharp from "sharp";
 import { chunk, png } from "../../test/support/png.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
-import { type ArtworkOptions, ChildProcessScaler } from "./artwork.ts";
+import { type ArtworkOptions, ChildProcessArtworkScaler } from "./artwork.ts";
 
 const warnings: string[] = [];
 const log = { warn: (message: string) => warnings.push(message) };
 
-function create(options: Omit<ArtworkOptions, "log"> = {}): ChildProcessScaler {
-  const scaler = new ChildProcessScaler({ log, ...options });
+function create(options: Omit<ArtworkOptions, "log"> = {}): ChildProcessArtworkScaler {
+  const scaler = new ChildProcessArtworkScaler({ log, ...options });
   after(() => scaler.close());
   return scaler;
 }

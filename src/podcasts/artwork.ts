@@ -16,7 +16,7 @@ export interface ArtworkOptions {
 const ENVIRONMENT = ["PATH", "LD_LIBRARY_PATH", "SYSTEMROOT", "TEMP", "TMPDIR"];
 
 /** Scales images in a child process, one at a time. */
-export class ChildProcessScaler implements ArtworkScaler {
+export class ChildProcessArtworkScaler implements ArtworkScaler {
   readonly #options: Required<ArtworkOptions>;
   #child: ChildProcess | undefined;
   #queue: Promise<unknown> = Promise.resolve();
@@ -50,7 +50,7 @@ export class ChildProcessScaler implements ArtworkScaler {
     const child = await this.#start();
     if (child === undefined) return undefined;
     child.send(bytes, () => undefined);
-    const reply = await this.#replyOf(child);
+    const reply = await this.#nextReply(child);
     this.#idle = setTimeout(() => this.#stop(), this.#options.idleMs).unref();
     if (reply?.kind !== "scaled") return undefined;
     const [large, small] = [Buffer.from(reply.large), Buffer.from(reply.small)];
@@ -68,12 +68,12 @@ export class ChildProcessScaler implements ArtworkScaler {
       stdio: ["ignore", "ignore", "ignore", "ipc"],
     });
     this.#child = child;
-    // A failure to start it, or to send to it, results in `exit` or in a timeout.
+    // A failure to start the child, or to send to it, results in `exit` or in a timeout.
     child.on("error", () => undefined);
     child.on("exit", () => {
       if (this.#child === child) this.#child = undefined;
     });
-    const reply = await this.#replyOf(child);
+    const reply = await this.#nextReply(child);
     if (reply?.kind === "no-sharp") {
       this.#isAvailable = false;
       this.#stop();
@@ -83,12 +83,12 @@ export class ChildProcessScaler implements ArtworkScaler {
   }
 
   /** The next message. Undefined if the process ends instead, or takes too long and is killed. */
-  async #replyOf(child: ChildProcess): Promise<ArtworkReply | undefined> {
+  async #nextReply(child: ChildProcess): Promise<ArtworkReply | undefined> {
     const timer = setTimeout(() => this.#stop(), this.#options.timeoutMs);
     const { promise, resolve } = Promise.withResolvers<ArtworkReply | undefined>();
     const onEnd = () => resolve(undefined);
     child.on("message", resolve).on("exit", onEnd);
-    // Between images, the child does not keep this process alive.
+    // The child keeps this process alive only while a reply is awaited.
     child.ref();
     child.channel?.ref();
     const reply = await promise;

@@ -4,10 +4,10 @@ import { AccessRevoked, asUser, type UserId } from "../subscriptions.ts";
 const BATCH_SIZE = 100;
 
 /**
- * Clears the titles of subscriptions that equal the feed's old title, because the feed has a new one. They come from
- * files that apps have written; no user chose them.
+ * Clears subscription titles that equal the feed's old title, because the feed has a new one. Such titles come from files
+ * that apps have written; no user chose them.
  */
-export async function clearFeedTitle(store: Store, id: string, title: string, at: Date): Promise<void> {
+export async function clearCopiedTitles(store: Store, id: string, title: string, at: Date): Promise<void> {
   let after: UserId | undefined = NOBODY;
   while (after !== undefined) {
     const found = await store.podcasts.findByTitle(id, title, after, BATCH_SIZE);

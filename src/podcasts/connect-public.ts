@@ -74,7 +74,7 @@ async function lookup(host: string, resolve: Resolve): Promise<readonly Address[
   }
 }
 
-/** Waits for the event; fails with `reason`. The socket keeps its error listener; later errors are reported by the request. */
+/** Waits for the event; fails with `reason`. The socket keeps its error listener, but the request reports later errors. */
 function waitForEvent(
   socket: Socket,
   event: "connect" | "secureConnect",

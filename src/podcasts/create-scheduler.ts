@@ -33,6 +33,8 @@ export function createScheduler(config: FetchConfig, options: CreateSchedulerOpt
       if (!(error instanceof StoreUnavailable)) log.error({ err: error }, "fetching feeds failed");
     },
     createFetcher: async () => new (await import("./fetcher.ts")).Fetcher({ networks, userAgent }),
-    createScaler: artwork ? async () => new (await import("./artwork.ts")).ChildProcessScaler({ log }) : undefined,
+    createScaler: artwork
+      ? async () => new (await import("./artwork.ts")).ChildProcessArtworkScaler({ log })
+      : undefined,
   });
 }

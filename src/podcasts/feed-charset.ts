@@ -5,7 +5,7 @@ import { TextDecoder } from "node:util";
 const SNIFFED_BYTES = 256;
 
 /**
- * Decodes a document piece by piece. Encoding: byte order mark, else charset of the Content-Type, else XML declaration,
+ * Decodes a document chunk by chunk. Encoding: byte order mark, else charset of the Content-Type, else XML declaration,
  * else UTF-8. Text that claims to be UTF-8, ASCII or Latin-1 is read as UTF-8 as long as it is valid, then as
  * Windows-1252, since these labels are often wrong.
  */
@@ -24,7 +24,7 @@ export class FeedDecoder {
     return this.#start.length < SNIFFED_BYTES ? "" : this.#decodeStart();
   }
 
-  /** Text that is still held back because the document is short. */
+  /** The text of a short document, which was held back until its encoding was certain. */
   end(): string {
     return this.#decoder === undefined ? this.#decodeStart() : "";
   }
@@ -53,12 +53,12 @@ class Utf8OrLatin {
   #isAtStart = true;
   #latin: TextDecoder | undefined;
 
-  decode(piece: Uint8Array): string {
-    if (this.#latin !== undefined) return this.#latin.decode(piece, { stream: true });
+  decode(chunk: Uint8Array): string {
+    if (this.#latin !== undefined) return this.#latin.decode(chunk, { stream: true });
     const bytes =
       this.#pending.length === 0
-        ? Buffer.from(piece.buffer, piece.byteOffset, piece.byteLength)
-        : Buffer.concat([this.#pending, piece]);
+        ? Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength)
+        : Buffer.concat([this.#pending, chunk]);
     const end = endOfCharacters(bytes);
     if (isUtf8(bytes.subarray(0, end))) {
       this.#pending = Buffer.from(bytes.subarray(end));
@@ -72,7 +72,7 @@ class Utf8OrLatin {
   }
 }
 
-/** The end of the last complete UTF-8 character; the next piece may complete the one after it. */
+/** The end of the last complete UTF-8 character; the next chunk may complete the one after it. */
 function endOfCharacters(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(3, bytes.length); back += 1) {
     const byte = bytes[bytes.length - back] ?? 0;

@@ -93,7 +93,7 @@ export function toGuid(text: string): string | undefined {
 
 /**
  * Resolves an http or https URL against `base` and removes its credentials; undefined if it is not one. A relative URL
- * does not take over the credentials of the base.
+ * does not inherit the credentials of the base.
  */
 export function toWebUrl(text: string, base: URL): URL | undefined {
   if (text.length > 2 * MAX_FEED_URL) return undefined;

@@ -124,7 +124,7 @@ export interface FeedFetcher {
   close(): Promise<void>;
 }
 
-/** Implemented by `ChildProcessScaler` in artwork.ts. */
+/** Implemented by `ChildProcessArtworkScaler` in artwork.ts. */
 export interface ArtworkScaler {
   /** Undefined if the bytes are not a supported image, or if sharp is not installed. */
   scale(bytes: Uint8Array): Promise<Artwork | undefined>;

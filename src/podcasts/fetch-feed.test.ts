@@ -3,7 +3,7 @@ import { once } from "node:events";
 import type { IncomingHttpHeaders, RequestListener } from "node:http";
 import { test } from "node:test";
 import { listen } from "../../test/support/listen.ts";
-import { FEED, fetchDirectly, reasonOf, serve, serveRaw, USER_AGENT } from "./fetch-support.ts";
+import { FEED, fetchDirectly, reasonOf, serve, serveRaw, USER_AGENT } from "./fetch-test-support.ts";
 
 /** A server that records the headers of requests. */
 async function record(respond: RequestListener) {

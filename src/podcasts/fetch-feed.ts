@@ -88,7 +88,10 @@ function fetchOnce(
   });
 }
 
-/** Stops as soon as the head of the feed is known. The rest of a feed that exceeds the limits is not needed. */
+/**
+ * Stops as soon as the head of the feed is known. If the feed exceeds a limit, what was read before is used, provided it has
+ * a title.
+ */
 async function readMetadata({ body, url, headers }: PublicResponse) {
   const reader = new FeedReader(url, headers["content-type"]);
   try {

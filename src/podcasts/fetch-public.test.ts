@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { listen } from "../../test/support/listen.ts";
 import { mayHaveCredentials } from "./fetch-public.ts";
-import { FEED, fetchDirectly, reasonOf, redirect, serve, serveRaw, USER_AGENT } from "./fetch-support.ts";
+import { FEED, fetchDirectly, reasonOf, redirect, serve, serveRaw, USER_AGENT } from "./fetch-test-support.ts";
 
 const reason = async (...args: Parameters<typeof fetchDirectly>) => reasonOf(await fetchDirectly(...args));
 const fixture = (name: string) => readFileSync(new URL(`../../test/fixtures/${name}`, import.meta.url));
@@ -207,7 +207,7 @@ test("credentials: other host, port or scheme → no; upgrade to https on the sa
     assert.equal(mayHaveCredentials(new URL(from), new URL(to)), expected, `${from} → ${to}`);
 });
 
-test("codings: gzip, br, deflate → decoded; several, unknown, broken, truncated → malformed", async () => {
+test("content encodings: gzip, br, deflate → decoded; several, unknown, broken, truncated → malformed", async () => {
   const cases: readonly (readonly [encoding: string, body: Buffer, expected: string])[] = [
     ["gzip", gzipSync(FEED), "read"],
     ["X-GZIP", gzipSync(FEED), "read"],
@@ -378,7 +378,7 @@ test("TLS: certificate for another name or from an unknown authority → tls; tr
 test("environment: proxy → ignored", async () => {
   const url = await serve({ "/": (_request, response) => response.end(FEED) });
   const program = `
-    import { fetchDirectly } from ${JSON.stringify(new URL("./fetch-support.ts", import.meta.url).href)};
+    import { fetchDirectly } from ${JSON.stringify(new URL("./fetch-test-support.ts", import.meta.url).href)};
     console.log(JSON.stringify(await fetchDirectly(${JSON.stringify(url)})));`;
   const env = { ...process.env, NODE_USE_ENV_PROXY: "1", HTTP_PROXY: forbidden, http_proxy: forbidden };
   const child = spawn(process.execPath, ["--input-type=module", "-e", program], {

@@ -81,28 +81,28 @@ describe("status", () => {
     assert.deepEqual(statusOf(after(OK, [5, http(403)])), ["forbidden", 5]);
   });
 
-  test("status: a feed that worked → failing after three failures, since the first; then ok again", () => {
+  test("status: a feed that worked → failing after three failures, dated from the first failure; then ok again", () => {
     const twice = [OK, [5, failed("timeout")], [6, http(500)]] as const;
     assert.deepEqual(statusOf(after(...twice)), ["ok", 0]);
     assert.deepEqual(statusOf(after(...twice, [7, failed("tls")])), ["failing", 5]);
     assert.deepEqual(statusOf(after(...twice, [7, failed("tls")], [8, unchanged()])), ["ok", 8]);
   });
 
-  test("status: 410 twice within a day → not gone; a day apart → gone, since the first", () => {
+  test("status: 410 twice within a day → not gone; a day apart → gone, dated from the first 410", () => {
     assert.deepEqual(statusOf(after(OK, [5, http(410)], [5 + DAY - 1, http(410)])), ["ok", 0]);
     assert.deepEqual(statusOf(after(OK, [5, http(410)], [5 + DAY, http(410)])), ["gone", 5]);
     const between = [OK, [5, http(410)], [6, http(500)], [5 + DAY, http(410)]] as const;
     assert.deepEqual(statusOf(after(...between)), ["failing", 5 + DAY]);
   });
 
-  test("status: 404 or an unknown host for 29 days, then back → ok; for 30 days → gone, with its title", () => {
+  test("status: 404 or an unknown host for 29 days, then back → ok; for 30 days → gone, but its title is kept", () => {
     const missing = (days: number) =>
       Array.from({ length: days + 1 }, (_, day) => [5 + day * DAY, day % 2 ? http(404) : failed("dns")] as const);
     assert.deepEqual(statusOf(after(OK, ...missing(29))), ["failing", 5]);
     assert.deepEqual(statusOf(after(OK, ...missing(29), [29.5 * DAY, read()])), ["ok", 29.5 * DAY]);
     const gone = after(OK, ...missing(30));
     assert.deepEqual([...statusOf(gone), gone.title], ["gone", 5, "T"]);
-    // A timeout does not change that; a response does.
+    // A timeout does not change that; a successful fetch does.
     assert.equal(after(OK, ...missing(30), [31 * DAY, failed("timeout")]).status, "gone");
     assert.equal(after(OK, ...missing(30), [31 * DAY, read()]).status, "ok");
   });
@@ -123,7 +123,7 @@ describe("metadata", () => {
     assert.ok(nextAt < before.nextAt);
   });
 
-  test("metadata: 304 without anything to compare with → a failure; otherwise a success", () => {
+  test("metadata: 304 without validators to compare with → a failure; otherwise a success", () => {
     assert.equal(after([0, unchanged()]).status, "failing");
     assert.deepEqual(statusOf(after(OK, [1, unchanged()])), ["ok", 0]);
     assert.equal(after(OK, [1, unchanged()]).title, "T");
@@ -185,7 +185,7 @@ describe("moves", () => {
 
   const MOVED = [OK, [1, redirect()], [DAY, redirect()], [4 * DAY, redirect()]] as const;
 
-  test("moved: the new URL redirects back → ok at the old one; only claims so → stays moved", () => {
+  test("moved: the new URL redirects back → ok at the old one; the feed there only claims to have moved back → stays moved", () => {
     const back = after(...MOVED, [5 * DAY, redirect(FEED)]);
     assert.deepEqual([...statusOf(back), back.movedTo], ["ok", 5 * DAY, null]);
     assert.equal(after(...MOVED, [5 * DAY, claim(FEED)]).status, "moved");

@@ -8,17 +8,17 @@ const DAY_MS = 24 * HOUR_MS;
 
 /** Publishers can ask for less frequent requests, up to this. */
 const MAX_WAIT_MS = 30 * DAY_MS;
-/** After a failure: the first wait, which doubles, up to a maximum. */
+/** After a failure: the first wait. It doubles with each failure, up to a maximum. */
 const FIRST_RETRY_MS = HOUR_MS;
 const MAX_RETRY_MS = 7 * DAY_MS;
 /** Feeds that are gone are fetched this often. Also the longest wait for forbidden ones. */
 const GONE_RETRY_MS = 30 * DAY_MS;
 /** A working feed gets the status `failing` only after this many failures, because most problems resolve themselves. */
-const FAILURES_TO_FAIL = 3;
-/** A feed counts as gone after 410 responses for this long, or after its URL or host was missing for this long. */
+const FAILURES_UNTIL_FAILING = 3;
+/** A feed counts as gone after 410 responses for this long, or after its URL or host has been missing for this long. */
 const GONE_MS = DAY_MS;
 const MISSING_MS = 30 * DAY_MS;
-/** A move is accepted once it was seen this many times over this period; until then the feed is fetched more often. */
+/** A move is accepted once it has been seen this many times over this period; until then the feed is fetched more often. */
 const MOVE_SIGHTINGS = 3;
 const MOVE_MS = 72 * HOUR_MS;
 const MOVE_CHECK_MS = 40 * HOUR_MS;
@@ -33,7 +33,7 @@ export interface FetchTiming {
   readonly random: () => number;
 }
 
-/** The URL to fetch: that of a subscriber, unless the feed has moved. https is preferred: it sorts after http. */
+/** The URL to fetch: that of a subscriber, unless the feed has moved. https is preferred, because it sorts after http. */
 export function urlToFetch(feedUrls: readonly string[], movedTo: string | null): string | undefined {
   return movedTo ?? feedUrls.toSorted().at(-1);
 }
@@ -132,7 +132,7 @@ function statusAfter(
   if (failure === "forbidden") return "forbidden";
   // Without more evidence, what was gone stays gone.
   if (old === "gone") return "gone";
-  return wasWorking && failures < FAILURES_TO_FAIL ? old : "failing";
+  return wasWorking && failures < FAILURES_UNTIL_FAILING ? old : "failing";
 }
 
 function maxRetryOf(status: PodcastStatus): number {
@@ -143,7 +143,7 @@ function withStatus(record: PodcastRecord, status: PodcastStatus, since: number)
   return record.status === status ? record : { ...record, status, statusSince: since };
 }
 
-/** The URL that a response says the feed has moved to; not the one that was fetched. */
+/** The URL that a response says the feed has moved to. It always differs from the one that was fetched. */
 interface ClaimedMove {
   readonly target: string;
   /** Claimed by redirects, not only by the feed itself. */
@@ -164,8 +164,8 @@ function claimedMove(
   return isElsewhere(target) ? { target, isRedirect, isReturn: isSameFeed(target, feedUrl) } : undefined;
 }
 
-/** Whether a move was seen often enough, for long enough. */
-function isSeenOften(count: number, since: number, at: number): boolean {
+/** Whether a move was seen often enough, over a long enough period. */
+function wasSeenEnough(count: number, since: number, at: number): boolean {
   return count >= MOVE_SIGHTINGS && at - since >= MOVE_MS;
 }
 
@@ -183,7 +183,7 @@ export function urlToVerify(
   const newFeedUrl = outcome.kind === "read" ? (outcome.metadata.newFeedUrl ?? null) : record.newFeedUrl;
   const move = claimedMove({ ...record, newFeedUrl }, feedUrl, outcome);
   if (move === undefined || move.isRedirect || move.isReturn || record.moveTarget !== move.target) return undefined;
-  return isSeenOften(record.moveCount + 1, record.moveSince, at) ? move.target : undefined;
+  return wasSeenEnough(record.moveCount + 1, record.moveSince, at) ? move.target : undefined;
 }
 
 /** Whether the target is a feed that does not itself claim to have moved elsewhere. */
@@ -209,13 +209,13 @@ function applyMove(
   if (move === undefined) return { ...record, ...NO_MOVE };
   const { target, isRedirect, isReturn } = move;
   if (isReturn) {
-    // Two feeds that each claim to have moved to the other stay where they are.
+    // Two feeds that each claim to have moved to the other one stay where they are.
     if (!isRedirect) return { ...record, ...NO_MOVE };
     return { ...withStatus(record, "ok", at), ...NO_MOVE, ...NO_VALIDATORS, movedTo: null };
   }
   const isSame = record.moveTarget === target;
   const [moveSince, moveCount] = isSame ? [record.moveSince, record.moveCount + 1] : [at, 1];
-  const isSeenEnough = isSeenOften(moveCount, moveSince, at);
+  const isSeenEnough = wasSeenEnough(moveCount, moveSince, at);
   if (isSeenEnough && isConfirmed)
     return { ...record, ...NO_MOVE, ...NO_VALIDATORS, status: "moved", statusSince: at, movedTo: target };
   // A move that was not confirmed is checked again at the usual time.

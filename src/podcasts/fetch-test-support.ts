@@ -56,7 +56,7 @@ export const redirect =
   (_request, response) =>
     response.writeHead(status, { location }).end();
 
-/** A server that gets the bare connection once a request has arrived. */
+/** A server that passes the raw socket to `respond` once a request has arrived. */
 export async function serveRaw(respond: (socket: Socket) => void): Promise<string> {
   const sockets = new Set<Socket>();
   const server = createServer((socket) => {

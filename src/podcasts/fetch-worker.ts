@@ -5,7 +5,7 @@ import type { FeedOutcome, FeedRequest, FetcherOptions, FetchFailure, ImageOutco
 import { fetchFeed, fetchImage, fetchPage } from "./fetch-feed.ts";
 import { createAddressCheck } from "./public-address.ts";
 
-/** The thread that fetches: DNS, TLS, decompression and parsing keep the main thread free. */
+/** The thread that fetches. DNS, TLS, decompression and parsing run here, to keep the main thread free. */
 
 export type FetchJob =
   | { readonly kind: "feed"; readonly request: FeedRequest }

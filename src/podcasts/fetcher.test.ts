@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { FEED, reasonOf, serve, USER_AGENT } from "./fetch-support.ts";
+import { FEED, reasonOf, serve, USER_AGENT } from "./fetch-test-support.ts";
 import { Fetcher } from "./fetcher.ts";
 
 const url = await serve({
@@ -29,7 +29,7 @@ const create = (
   return fetcher;
 };
 
-test("fetcher: many feeds at a time → each its own outcome", async () => {
+test("fetcher: many feeds at a time → each has its own outcome", async () => {
   const fetcher = create();
   const paths = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? "/feed" : "/missing"));
   const outcomes = await Promise.all(paths.map((path) => fetcher.fetchFeed({ url: url + path })));
@@ -58,7 +58,7 @@ test("fetcher: images → bytes; too large → failure", async () => {
     assert.deepEqual(await fetcher.fetchImage(url + path), expected, path);
 });
 
-test("fetcher: image of a private feed → credentials of the same origin only", async () => {
+test("fetcher: image of a private feed → credentials sent to the same origin only", async () => {
   const fetcher = create();
   const feedUrl = `${url.replace("//", "//user:password@")}/feed`;
   assert.equal((await fetcher.fetchImage(`${url}/private`, feedUrl)).kind, "read");
@@ -78,7 +78,7 @@ test("fetcher: aborted or closed → fetches end at once as aborted", async () =
   assert.deepEqual(await fetcher.fetchFeed({ url: `${url}/feed` }), aborted);
 });
 
-test("fetcher: the thread crashes → fetches in progress fail, the next one starts another thread", async () => {
+test("fetcher: the thread crashes → fetches in progress fail, the next fetch starts a new thread", async () => {
   // Invalid networks make the thread throw when it starts.
   const networks = ["invalid"];
   const fetcher = create(networks);
@@ -89,7 +89,7 @@ test("fetcher: the thread crashes → fetches in progress fail, the next one sta
 });
 
 test("fetcher: hostile feeds at the limits, 8 at a time → the thread survives", async () => {
-  // A character beyond Latin-1 in each piece doubles the size of strings.
+  // A character beyond Latin-1 in each chunk doubles the size of strings.
   const filler = `${"x".repeat(1_000)}\u4e00`;
   const json = `{"version":"https://jsonfeed.org/version/1","items":[{}${",{}".repeat(690_000)}]}`;
   const bodies: Readonly<Record<string, readonly [start: string, unit: string]>> = {

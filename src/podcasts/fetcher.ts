@@ -12,7 +12,7 @@ import type { FetchCommand, FetchJob, FetchOutcome, FetchResult } from "./fetch-
 
 export const TIMEOUTS: Timeouts = { connectMs: 10_000, firstByteMs: 15_000, totalMs: 30_000 };
 
-/** Heap of the thread: twice what 8 of the worst feeds need at a time. */
+/** Heap limit of the thread: twice what eight of the worst feeds need at a time. */
 const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 128, maxYoungGenerationSizeMb: 4 };
 /** An idle thread exits after this time. */
 const IDLE_MS = 60_000;
@@ -61,7 +61,7 @@ export class Fetcher implements FeedFetcher {
     this.#lastId += 1;
     const id = this.#lastId;
     const { totalMs } = this.#options.timeouts;
-    // Twice, for the second attempt with the other user agent.
+    // Twice the limit, because of the second attempt with the other user agent.
     const hung = setTimeout(() => void worker.terminate(), 2 * totalMs + GRACE_MS);
     const abort = () => {
       worker.postMessage({ id, job: undefined } satisfies FetchCommand);
@@ -95,7 +95,7 @@ export class Fetcher implements FeedFetcher {
     return worker;
   }
 
-  /** Fails all fetches in progress; the next one starts another worker. */
+  /** Fails all fetches in progress; the next fetch starts a new worker. */
   #dropWorker(reason: "aborted" | "worker-crashed"): void {
     this.#worker = undefined;
     const pending = [...this.#pending.values()];

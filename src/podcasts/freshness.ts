@@ -8,7 +8,7 @@ export function readRetryAfter(value: string | undefined, now: number): number |
   return bounded(readSeconds(value) ?? secondsUntil(value, now));
 }
 
-/** For how long the response is fresh by `Cache-Control` or `Expires`, in seconds; at most 30 days. */
+/** For how long the response is fresh according to `Cache-Control` or `Expires`, in seconds; at most 30 days. */
 export function readMaxAge(headers: IncomingHttpHeaders, now: number): number | undefined {
   const cacheControl = headers["cache-control"];
   if (cacheControl === undefined) return bounded(secondsUntil(headers.expires ?? "", now));

@@ -10,7 +10,10 @@ export class HostLocks {
   readonly #limits: SharedLimits | undefined;
   readonly #clock: () => Date;
 
-  /** `limits` is undefined if only this process uses the database: its scheduler fetches one feed per host anyway. */
+  /**
+   * `limits` is undefined if only this process uses the database: its scheduler fetches only one feed per host at a time
+   * anyway.
+   */
   constructor(limits: SharedLimits | undefined, clock: () => Date) {
     this.#limits = limits;
     this.#clock = clock;

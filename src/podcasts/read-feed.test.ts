@@ -7,8 +7,7 @@ const BASE = new URL("https://user:secret@a.example/shows/feed.xml");
 
 interface Options {
   readonly contentType?: string;
-  /** Bytes per piece. */
-  readonly piece?: number;
+  readonly chunkBytes?: number;
 }
 
 function read(document: string | Uint8Array, options: Options = {}): FeedMetadata | undefined {
@@ -16,11 +15,11 @@ function read(document: string | Uint8Array, options: Options = {}): FeedMetadat
 }
 
 /** Also returns how many bytes were read. */
-function readCounting(document: string | Uint8Array, { contentType, piece = 16_384 }: Options = {}) {
+function readCounting(document: string | Uint8Array, { contentType, chunkBytes = 16_384 }: Options = {}) {
   const bytes = Buffer.from(document as string);
   const reader = new FeedReader(BASE, contentType);
   let at = 0;
-  for (; at < bytes.length && !reader.isDone; at += piece) reader.write(bytes.subarray(at, at + piece));
+  for (; at < bytes.length && !reader.isDone; at += chunkBytes) reader.write(bytes.subarray(at, at + chunkBytes));
   return { metadata: reader.end(), bytesRead: at };
 }
 
@@ -51,8 +50,9 @@ const EXPECTED: FeedMetadata = {
   newFeedUrl: "https://b.example/feed",
 };
 
-test("feeds: RSS in pieces of any size → the same metadata, without credentials", () => {
-  for (const piece of [1, 2, 3, 7, 64, 16_384]) assert.deepEqual(read(FULL, { piece }), EXPECTED, `${piece}`);
+test("feeds: RSS in chunks of any size → the same metadata, without credentials", () => {
+  for (const chunkBytes of [1, 2, 3, 7, 64, 16_384])
+    assert.deepEqual(read(FULL, { chunkBytes }), EXPECTED, `${chunkBytes}`);
 });
 
 test("feeds: RDF → metadata of the channel, image beside it", () => {
@@ -112,7 +112,7 @@ test("feeds: JSON Feed → metadata; other JSON → not a feed", () => {
     description: 7,
     items: [{ title: "Item" }],
   };
-  assert.deepEqual(read(`\ufeff \n${JSON.stringify(feed)}`, { piece: 5 }), {
+  assert.deepEqual(read(`\ufeff \n${JSON.stringify(feed)}`, { chunkBytes: 5 }), {
     title: "Title & more",
     author: "Author",
     homepageUrl: "https://a.example/",
@@ -156,13 +156,13 @@ test("feeds: several images → itunes before podcast before RSS, wherever they 
     assert.equal(artworkOf(channel), expected && `https://a.example${expected}`, channel);
 });
 
-test("feeds: title and artwork known → stops within the piece", () => {
+test("feeds: title and artwork known → stops within the chunk", () => {
   const items = '<item><title>Item</title><itunes:image href="/item.jpg"/></item>'.repeat(50_000);
   const feed = rss(`<title>T</title><image><url>/a.png</url></image>${items}<title>Z</title>`);
-  const { metadata, bytesRead } = readCounting(feed, { piece: 1_000 });
+  const { metadata, bytesRead } = readCounting(feed, { chunkBytes: 1_000 });
   assert.equal(bytesRead, 1_000);
   assert.deepEqual(metadata, { title: "T", artworkUrl: "https://a.example/a.png" });
-  // The better image comes after the first item, in the same piece.
+  // The better image comes after the first item, in the same chunk.
   const late = rss('<title>T</title><image><url>/a.png</url></image><item/><itunes:image href="/b.png"/>');
   assert.equal(read(late)?.artworkUrl, "https://a.example/a.png");
 });
@@ -180,7 +180,7 @@ test("feeds: no artwork before the items → looked for in the next 256 KiB", ()
   const withItems = (kib: number, head = "<title>T</title>") =>
     rss(`${head}${item.repeat(Math.ceil((kib * 1_024) / item.length))}<itunes:image href="/a.png"/><title>Z</title>`);
   assert.equal(read(withItems(250))?.artworkUrl, "https://a.example/a.png");
-  const { metadata, bytesRead } = readCounting(withItems(2_000), { piece: 1_000 });
+  const { metadata, bytesRead } = readCounting(withItems(2_000), { chunkBytes: 1_000 });
   assert.deepEqual(metadata, { title: "T" });
   assert.ok(bytesRead > 256 * 1_024 && bytesRead < 260 * 1_024, String(bytesRead));
   // Without a title, the whole feed is read.
@@ -287,8 +287,8 @@ test("charsets: label, byte order mark, declaration, wrong labels → the right 
     ],
   ];
   for (const [name, bytes, expected, contentType = "text/xml"] of cases)
-    for (const piece of [1, 5, 16_384])
-      assert.equal(read(bytes, { contentType, piece })?.title, expected, `${name}, ${piece}`);
+    for (const chunkBytes of [1, 5, 16_384])
+      assert.equal(read(bytes, { contentType, chunkBytes })?.title, expected, `${name}, ${chunkBytes}`);
 });
 
 test("broken documents: warnings before the root, truncated → read as far as possible", () => {

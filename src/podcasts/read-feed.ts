@@ -5,11 +5,11 @@ import { cleanValue, XmlFeedReader } from "./read-xml-feed.ts";
 /** A JSON feed has to be read in full. */
 const MAX_JSON = 2 * 1024 * 1024;
 
-/** Reads the metadata of a feed piece by piece. */
+/** Reads the metadata of a feed chunk by chunk. */
 export class FeedReader {
   readonly #base: URL;
   readonly #decoder: FeedDecoder;
-  #format: XmlFeedReader | JsonFeedReader | undefined;
+  #reader: XmlFeedReader | JsonFeedReader | undefined;
   #isDone = false;
 
   /** @param base The URL of the feed, for relative URLs in it. */
@@ -20,7 +20,7 @@ export class FeedReader {
 
   /** Whether the rest of the document is not needed. */
   get isDone(): boolean {
-    return this.#isDone || this.#format?.isDone === true;
+    return this.#isDone || this.#reader?.isDone === true;
   }
 
   write(bytes: Uint8Array): void {
@@ -31,15 +31,15 @@ export class FeedReader {
   end(): FeedMetadata | undefined {
     this.#write(this.#decoder.end());
     this.#isDone = true;
-    return this.#format?.end();
+    return this.#reader?.end();
   }
 
   #write(text: string): void {
     if (this.isDone) return;
-    const rest = this.#format === undefined ? text.trimStart() : text;
+    const rest = this.#reader === undefined ? text.trimStart() : text;
     if (rest === "") return;
-    this.#format ??= rest.startsWith("{") ? new JsonFeedReader(this.#base) : new XmlFeedReader(this.#base);
-    this.#format.write(rest);
+    this.#reader ??= rest.startsWith("{") ? new JsonFeedReader(this.#base) : new XmlFeedReader(this.#base);
+    this.#reader.write(rest);
   }
 }
 

@@ -8,12 +8,12 @@ import { HtmlTokens, toPlainText, toWebUrl } from "./feed-text.ts";
 const MAX_FEEDS = 20;
 /** Longest attribute that is read. */
 const MAX_ATTRIBUTE = 2 * MAX_FEED_URL;
-/** Where a page declares its encoding, as in the HTML standard. */
+/** A page declares its encoding within this many bytes, as the HTML standard requires. */
 const SNIFFED_BYTES = 1024;
 const META_CHARSET = /<meta\s[^<>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})/i;
 const FEED_TYPE = /^\s*application\/(?:rss|atom)\+xml\s*(?:;|$)/i;
 const APPLE = /^(?:podcasts|itunes)\.apple\.com$/;
-/** Apple's pages do not link to the feed. Its URL is in their script data, before those of other podcasts. */
+/** Apple's pages do not link to the feed. Its URL is in their script data, before the URLs of other podcasts. */
 const APPLE_FEED = /"feedUrl":("[^"\s]{1,4096}")/;
 
 /** Decodes a page. The charset of its Content-Type takes precedence over one that it declares itself. */
@@ -26,7 +26,7 @@ export function decodePage(bytes: Buffer, contentType = ""): string {
 }
 
 /**
- * The feeds that a page declares, in its order. No two have the same GUID.
+ * The feeds that a page declares, in document order. No two have the same GUID.
  * @param isAllowed Whether the server may connect to an IP address; feeds at other addresses are left out.
  */
 export function readPage(text: string, url: URL, isAllowed: (address: string) => boolean): DeclaredFeed[] {
@@ -45,7 +45,7 @@ function readApplePage(text: string, url: URL): URL | undefined {
   }
 }
 
-/** False for a feed that the server may not fetch, such as one in a home network. */
+/** False for a feed that the server may not fetch, such as one on a home network. */
 function isFetchable({ hostname }: URL, isAllowed: (address: string) => boolean): boolean {
   const address = hostname.replace(/^\[|\]$/g, "");
   if (isIP(address) !== 0) return isAllowed(address);

@@ -3,7 +3,7 @@ import { Parser } from "htmlparser2";
 import type { FeedMetadata } from "./feed.ts";
 import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "./feed-text.ts";
 
-/** Real feeds do not nest deeper, and the parser takes quadratic time in depth. */
+/** Real feeds do not nest deeper, and the parser's time is quadratic in the depth. */
 const MAX_DEPTH = 64;
 /** Several times what real feeds of the maximum size have. */
 const MAX_ELEMENTS = 100_000;
@@ -11,7 +11,10 @@ const MAX_ELEMENTS = 100_000;
 const MAX_PREAMBLE = 64 * 1024;
 /** Longest comment, CDATA section or tag: the parser keeps these in memory until they end. */
 const MAX_TOKEN = 1024 * 1024;
-/** Hardly any feed has its artwork after the items: the reader looks for it this many characters past the first one. */
+/**
+ * Few feeds have their artwork after the items, so the reader looks for it only within this many characters after the
+ * first item.
+ */
 const MAX_ITEMS_LENGTH = 256 * 1024;
 const MAX_PREFIXES = 100;
 const MAX_NAME = 100;
@@ -69,7 +72,7 @@ interface CollectedElement {
 
 /**
  * Reads the head of an RSS, RDF or Atom feed. Only children of the channel or feed element count, not those of items. It
- * stops in the middle of a piece as soon as an item begins and title and artwork are known. Without artwork it continues
+ * stops in the middle of a chunk as soon as an item begins and title and artwork are known. Without artwork it continues
  * for a while, without a title to the end.
  */
 export class XmlFeedReader {
@@ -81,11 +84,11 @@ export class XmlFeedReader {
   readonly #values = new Map<Field, { readonly value: string; readonly rank: number }>();
   #root: "rss" | "rdf" | "feed" | undefined;
   #hasChannel = false;
-  /** Number of open elements around the root element: unclosed tags of PHP warnings. */
+  /** Number of open elements around the root element: unclosed tags in PHP warnings. */
   #outside = 0;
   #itemDepth: number | undefined;
-  /** Index of the first item in the document. */
-  #firstItem: number | undefined;
+  /** Character offset at which the first item starts. */
+  #firstItemOffset: number | undefined;
   #collected: CollectedElement | undefined;
   #isCdata = false;
   #length = 0;
@@ -125,7 +128,7 @@ export class XmlFeedReader {
     this.#parser.write(text);
     if (this.#root === undefined && this.#length > MAX_PREAMBLE) this.#stop();
     if (this.#length - this.#parser.endIndex > MAX_TOKEN) this.#reject();
-    const isLong = this.#length - (this.#firstItem ?? this.#length) > MAX_ITEMS_LENGTH;
+    const isLong = this.#length - (this.#firstItemOffset ?? this.#length) > MAX_ITEMS_LENGTH;
     if (isLong && this.#values.has("title")) this.#stop();
   }
 
@@ -154,7 +157,7 @@ export class XmlFeedReader {
       this.#path.push(name);
       this.#elements += 1;
       if (this.#path.length + this.#outside > MAX_DEPTH || this.#elements > MAX_ELEMENTS) this.#reject();
-      // As a tag, so that the markup is removed together with escaped markup.
+      // Kept as a tag, so that `toPlainText` removes it together with escaped markup.
       else if (this.#collected !== undefined) this.#appendTag(`<${name.slice(name.indexOf(":") + 1)}>`);
       else if (this.#itemDepth === undefined) this.#openInside(name, this.#path.length);
     }
@@ -164,7 +167,7 @@ export class XmlFeedReader {
     if (depth === 2 && name === "channel" && this.#root !== "feed") this.#hasChannel = true;
     if (this.#isItem(name, depth)) {
       this.#itemDepth = depth;
-      this.#firstItem ??= this.#parser.startIndex;
+      this.#firstItemOffset ??= this.#parser.startIndex;
       if (this.#values.has("title") && this.#values.has("artworkUrl")) this.#stop();
       return;
     }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { NOBODY, type Store } from "../account-store.ts";
 import type { DueFeed, FeedPosition, PodcastRecord, StoredArtwork } from "../podcast-store.ts";
 import type { OnChange, UserId } from "../subscriptions.ts";
-import { clearFeedTitle } from "./clear-feed-title.ts";
+import { clearCopiedTitles } from "./clear-copied-titles.ts";
 import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "./feed.ts";
 import { FetchQueue, type QueuedFeed } from "./fetch-queue.ts";
 import { applyOutcome, confirmsMove, needsArtwork, urlToFetch, urlToVerify } from "./fetch-rules.ts";
@@ -17,7 +17,7 @@ const RETRY_MS = 5_000;
 const POLL_MS = 5_000;
 const DUE_BATCH_SIZE = 200;
 const MAX_ADDED = 20_000;
-/** Only some feeds of one host are queued, so that those of other hosts do not wait behind them. */
+/** Only some feeds from one host are queued, so that those from other hosts do not wait behind them. */
 const MAX_DUE = { feeds: 2_000, perHost: 50 };
 const FEEDS_PER_STEP = 1_000;
 /** Few, because on SQLite the main thread looks them up. */
@@ -30,7 +30,10 @@ const INACTIVE_MS = 90 * 24 * 60 * 60 * 1_000;
 const INACTIVE_CHECK_MS = 24 * 60 * 60 * 1_000;
 /** Pause between two fetches from a host. */
 const HOST_PAUSE_MS = 1_000;
-/** Pause between the starts of two fetches: publishers that respond at once must not slow down requests. */
+/**
+ * Pause between the starts of two fetches, so that fetches that publishers answer immediately do not slow down the requests
+ * of clients.
+ */
 const START_PAUSE_MS = 40;
 
 export interface SchedulerOptions {
@@ -48,7 +51,7 @@ export interface SchedulerOptions {
   readonly hostPauseMs?: number | undefined;
 }
 
-interface WaitingFeed extends QueuedFeed {
+interface OwnedFeed extends QueuedFeed {
   readonly owner: UserId;
 }
 
@@ -60,8 +63,8 @@ export class Scheduler {
   readonly #options: SchedulerOptions;
   readonly #hostLocks: HostLocks;
   readonly #hostPauseMs: number;
-  readonly #added = new FetchQueue<UserId, WaitingFeed>({ feeds: MAX_ADDED, perHost: MAX_ADDED });
-  readonly #due = new FetchQueue<UserId, WaitingFeed>(MAX_DUE);
+  readonly #added = new FetchQueue<UserId, OwnedFeed>({ feeds: MAX_ADDED, perHost: MAX_ADDED });
+  readonly #due = new FetchQueue<UserId, OwnedFeed>(MAX_DUE);
   /** Users whose lists have changed, and the sequence number up to which their feeds are known. */
   readonly #changed = new Map<UserId, number>();
   /** Hosts that are being fetched from, or are in the pause after a fetch. */
@@ -207,7 +210,7 @@ export class Scheduler {
   }
 
   async #enqueue(
-    queue: FetchQueue<UserId, WaitingFeed>,
+    queue: FetchQueue<UserId, OwnedFeed>,
     owner: UserId,
     feeds: readonly Pick<DueFeed, "id" | "movedTo">[],
   ): Promise<void> {
@@ -221,7 +224,7 @@ export class Scheduler {
     this.#pump();
   }
 
-  #push(queue: FetchQueue<UserId, WaitingFeed>, owner: UserId, id: string, url: string): void {
+  #push(queue: FetchQueue<UserId, OwnedFeed>, owner: UserId, id: string, url: string): void {
     const host = URL.parse(url)?.host;
     if (host !== undefined) queue.push(owner, { id, host, owner });
   }
@@ -247,7 +250,7 @@ export class Scheduler {
     });
   }
 
-  async #run(feed: WaitingFeed): Promise<void> {
+  async #run(feed: OwnedFeed): Promise<void> {
     let pauseMs = 0;
     try {
       const lockOrWaitMs = await this.#hostLocks.acquire(feed.host);
@@ -330,7 +333,7 @@ export class Scheduler {
     const artworkFields = hasTriedArtwork ? { artworkAt: at, artwork: artwork.scaled?.hash ?? next.artwork } : {};
     // Before the new title is stored: if this process is killed, the next fetch continues here.
     if (record.title !== null && record.title !== next.title)
-      await clearFeedTitle(store, id, record.title, new Date(at));
+      await clearCopiedTitles(store, id, record.title, new Date(at));
     await store.podcasts.record(id, until, { ...next, ...artworkFields }, artwork?.scaled);
     return true;
   }

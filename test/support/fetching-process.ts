@@ -1,4 +1,4 @@
-import { ChildProcessScaler } from "../../src/podcasts/artwork.ts";
+import { ChildProcessArtworkScaler } from "../../src/podcasts/artwork.ts";
 import { Fetcher } from "../../src/podcasts/fetcher.ts";
 import { startFetching } from "./fetching.ts";
 import { measureResources, type ResourceUsage } from "./resource-usage.ts";
@@ -32,7 +32,7 @@ const { scheduler, subscribe, fetched, errors } = startFetching(
     createFetcher: async () =>
       new Fetcher({ networks: ["127.0.0.1/32"], userAgent: "Earmark/0 (test)", timeouts: TIMEOUTS }),
     // The child process ends soon after each round, so that there are several.
-    createScaler: async () => new ChildProcessScaler({ log: { warn: () => undefined }, idleMs: 200 }),
+    createScaler: async () => new ChildProcessArtworkScaler({ log: { warn: () => undefined }, idleMs: 200 }),
     onFetch: undefined,
   },
   later,

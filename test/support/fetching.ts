@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Store } from "../../src/account-store.ts";
 import { readFeedUrl } from "../../src/feed-url.ts";
 import type { Podcast, PodcastRecord, StoredArtwork } from "../../src/podcast-store.ts";
-import { ChildProcessScaler } from "../../src/podcasts/artwork.ts";
+import { ChildProcessArtworkScaler } from "../../src/podcasts/artwork.ts";
 import type { FeedOutcome } from "../../src/podcasts/feed.ts";
 import { Fetcher } from "../../src/podcasts/fetcher.ts";
 import { Scheduler, type SchedulerOptions } from "../../src/podcasts/scheduler.ts";
@@ -37,7 +37,7 @@ export function startFetching(store: Store, options: Partial<SchedulerOptions> =
   const scheduler = new Scheduler({
     store,
     createFetcher: async () => new Fetcher({ networks: [THIS_MACHINE], userAgent: "Earmark/0 (test)" }),
-    createScaler: async () => new ChildProcessScaler({ log: { warn: () => undefined } }),
+    createScaler: async () => new ChildProcessArtworkScaler({ log: { warn: () => undefined } }),
     concurrency: 8,
     intervalMs: WEEK_MS,
     clock: () => clock.now,
