@@ -1,4 +1,4 @@
-/** Errors of signing in with a passkey, an identity provider or a proxy; part of `ERRORS`. */
+/** Errors when signing in with a passkey, an identity provider or a proxy. They are part of `ERRORS`. */
 export const SIGN_IN_ERRORS = {
   "passkey-failed": {
     status: 401,

@@ -3,8 +3,8 @@ import { test } from "node:test";
 import { RequestFailure } from "../../src/errors.ts";
 import { readFeedUrl } from "../../src/feed-url.ts";
 import { type Operation, readOperations, writeResults } from "../../src/jsonapi/operations.ts";
-import { isObject, type Malformed } from "../../src/jsonapi/resource.ts";
-import type { Outcome } from "../../src/subscriptions.ts";
+import { isMalformed, isObject, type Malformed } from "../../src/jsonapi/resource.ts";
+import { isRefusal, type Outcome } from "../../src/subscriptions.ts";
 import { fc } from "../../test/support/properties.ts";
 import { fuzz } from "./fuzz.ts";
 import { type Corpus, documents, inputs } from "./inputs.ts";
@@ -177,8 +177,8 @@ function checkAttempt(operation: unknown, attempt: Operation | undefined): void 
   assert.ok(attempt !== undefined);
   const fault = firstFault(operation);
   const target = own(operation, own(operation, "op") === "remove" ? "ref" : "data");
-  if ("refused" in attempt) {
-    assert.equal(attempt.refused, fault, attempt.reason);
+  if (isMalformed(attempt)) {
+    assert.equal(attempt.code, fault, attempt.reason);
     let place: unknown = target;
     for (const name of attempt.pointer.split("/").slice(1)) {
       assert.ok(isObject(place) && Object.hasOwn(place, name), `${attempt.pointer} leads to nothing`);
@@ -198,7 +198,7 @@ function checkAttempt(operation: unknown, attempt: Operation | undefined): void 
 /** Result N answers operation N. */
 function checkResults(attempts: readonly Operation[]): void {
   const outcomes = attempts.map((attempt, index): Outcome | Malformed => {
-    if ("refused" in attempt) return attempt;
+    if (isMalformed(attempt)) return attempt;
     if (index % 2 === 1 && attempt.kind === "remove") return { refused: "not-found" };
     if (index % 2 === 1) return { refused: "already-subscribed", existingId: attempt.id };
     return { id: attempt.id, feedUrl: FEED, subscribedAt: new Date(0) };
@@ -209,12 +209,12 @@ function checkResults(attempts: readonly Operation[]): void {
   assert.equal(results.length, attempts.length, "as many results as operations");
   for (const [index, outcome] of outcomes.entries()) {
     const { data, errors } = results[index];
-    if ("refused" in outcome) {
+    if (isMalformed(outcome) || isRefusal(outcome)) {
       assert.equal(errors.length, 1);
       assert.match(errors[0].status, /^4\d\d$/);
       assert.equal(errors[0].source.pointer, `/atomic:operations/${index}`);
       const attempt = attempts[index];
-      if (attempt !== undefined && "idAsWritten" in attempt && outcome.refused === "already-subscribed") {
+      if (attempt !== undefined && "idAsWritten" in attempt && "existingId" in outcome) {
         const { idAsWritten: guid, id, feedUrl } = { feedUrl: undefined, ...attempt };
         const expected = { ...(feedUrl === undefined ? {} : { feed_url: feedUrl }), guid, existing_id: id };
         assert.deepEqual(errors[0].meta, expected);

@@ -15,10 +15,10 @@ export function readActions(document: unknown): UploadedAction[] {
     throw failure("malformed-document", { reason: "The body must be a JSON array of episode actions" });
   const max = MAX_UPLOADED_ACTIONS;
   if (document.length > max) throw failure("too-many-operations", { count: document.length, max, meta: { max } });
-  return document.map(readUpload).filter((upload) => upload !== undefined);
+  return document.map(readUploadedAction).filter((action) => action !== undefined);
 }
 
-function readUpload(item: unknown): UploadedAction | undefined {
+function readUploadedAction(item: unknown): UploadedAction | undefined {
   if (!isObject(item)) return undefined;
   const { podcast, episode, guid, device } = item;
   const kind = readKind(item["action"]);
@@ -50,7 +50,10 @@ function readActionTime(value: unknown): Date | "unreadable" | undefined {
   return (typeof value === "string" ? readTimestamp(value) : undefined) ?? "unreadable";
 }
 
-/** Ignores `device`, because apps need the actions of other devices, and `aggregated`: only the latest are stored. */
+/**
+ * Ignores `device`, because apps need the actions of other devices, and `aggregated`, because only the latest actions are
+ * stored.
+ */
 export function readActionsQuery(query: string): { readonly since: number; readonly podcast: string | undefined } {
   return { since: readSince(query), podcast: new URLSearchParams(query).get("podcast") || undefined };
 }

@@ -1,5 +1,5 @@
 import type { Operation } from "../jsonapi/operations.ts";
-import type { RequestedDraft, RequestedRemoval } from "../jsonapi/resource.ts";
+import { isMalformed, type RequestedDraft, type RequestedRemoval } from "../jsonapi/resource.ts";
 
 /** Operations as sent between threads: strings are cloned four times as fast as objects. */
 export interface PackedOperations {
@@ -31,7 +31,7 @@ interface PlainOperation {
 }
 
 function isPlain(operation: Operation): operation is RequestedDraft | RequestedRemoval {
-  if ("refused" in operation || operation.kind === "update") return false;
+  if (isMalformed(operation) || operation.kind === "update") return false;
   return operation.kind === "remove" || (operation.title === undefined && operation.folders === undefined);
 }
 

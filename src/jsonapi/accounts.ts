@@ -43,7 +43,7 @@ export function readText(attributes: Attributes, name: keyof typeof INVALID_CODE
 const MAX_NAME_TEXT = 256;
 export const MAX_PASSWORD_TEXT = 512;
 
-/** A name and a password, or the assertion of a passkey. */
+/** A name and a password, or what the browser returned for a passkey. */
 export function readSignIn(document: unknown): { name: string; password: string } | { passkey: object } {
   const attributes = readAttributes(document, "session");
   if (attributes["passkey"] !== undefined) return { passkey: readPasskey(attributes) };
@@ -103,7 +103,7 @@ export function readNewPasskey(document: unknown): { label: string; passkey: obj
   return { label: readLabel(attributes), passkey: readPasskey(attributes) };
 }
 
-/** Its members are validated when its signature is verified. */
+/** The members of the passkey are validated when its signature is verified. */
 function readPasskey({ passkey }: Attributes): object {
   if (passkey === undefined) throw missingAttribute("passkey");
   if (!isObject(passkey)) {

@@ -12,7 +12,7 @@ import { readSubscription, writeSubscription, writeSubscriptionPage } from "./su
 
 const META = { state: "b", state_before: "a" };
 
-test("subscription: a document → a draft; an invalid one → an error with a pointer", () => {
+test("subscription: a document → an addition; an invalid one → an error with a pointer", () => {
   assert.deepEqual(readSubscription({ data: RESOURCE }), DRAFT);
   const read = (document: unknown) => failureOf(() => readSubscription(document));
   assert.deepEqual(read([]), {
@@ -161,7 +161,7 @@ test("import: results → one entry each, with counts", async () => {
   assert.deepEqual((await write([], false)).document.data, []);
 });
 
-test("failure: an error → a document of its media type", () => {
+test("failure: an error and a media type → a document of that type", () => {
   const error = createError("malformed-document", { reason: "Why" });
   assert.deepEqual(error, { status: 400, code: "malformed-document", title: "Malformed Document", detail: "Why." });
   const errors = [{ ...error, status: "400" }];

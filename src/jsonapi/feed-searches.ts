@@ -13,7 +13,7 @@ export function readFeedSearch(document: unknown): string {
   return url;
 }
 
-/** The feeds must have distinct GUIDs: a feed's GUID is the default id of its subscription. */
+/** The id of each feed is its GUID, the default id of a subscription to it, so the GUIDs must be distinct. */
 export function writeFeeds(feeds: readonly { readonly feedUrl: string; readonly title?: string }[]): string {
   const data = feeds.map(({ feedUrl, title }) => ({
     type: "feed",

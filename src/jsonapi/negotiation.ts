@@ -24,7 +24,7 @@ export function requireAccept(header: string | undefined, media: MediaType): voi
 
 const EVENTS = "text/event-stream";
 
-/** Throws 406 unless this Accept header allows a stream of events. */
+/** Throws 406 unless this Accept header allows an event stream. */
 export function requireAcceptEvents(header: string | undefined): void {
   if (header === undefined || header === EVENTS || header === "*/*") return;
   if (header.trim() === "" || accepts(readMediaRanges(header), ({ type }) => type === EVENTS, "text/*")) return;
@@ -36,7 +36,7 @@ const NO_PARAMETERS: MediaRange["parameters"] = new Map();
 interface MediaRange {
   readonly type: string;
   readonly parameters: ReadonlyMap<string, string>;
-  /** As written; undefined when not given. */
+  /** As written; undefined if not given. */
   readonly weight: string | undefined;
 }
 

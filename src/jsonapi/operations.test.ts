@@ -18,7 +18,7 @@ function refusalOf(operation: Operation | undefined): Malformed {
   return operation;
 }
 
-test("operations: a valid operation → a draft with its id both in lower case and as sent", () => {
+test("operations: a valid operation → an addition with its id both in lower case and as sent", () => {
   assert.deepEqual(add(RESOURCE), DRAFT);
   assert.deepEqual(add({ ...RESOURCE, id: ID.toUpperCase() }), { ...DRAFT, idAsWritten: ID.toUpperCase() });
 });
@@ -64,13 +64,13 @@ test("operations: the maximum → read; one more → 413 with the limit", () => 
 });
 
 test("operations: an invalid operation → the reason", () => {
-  const invalid = (reason: string) => ({ refused: "invalid-operation", reason, pointer: "" });
+  const invalid = (reason: string) => ({ code: "invalid-operation", reason, pointer: "" });
   for (const operation of [null, [], "add"]) assert.deepEqual(operate(operation), invalid("it must be an object"));
   for (const op of [undefined, null, 1])
     assert.deepEqual(operate({ op }), invalid('`op` must be "add", "update" or "remove"'));
   for (const op of ["", "replace", "Add"]) {
     assert.deepEqual(operate({ op, data: RESOURCE }), {
-      refused: "unsupported-operation",
+      code: "unsupported-operation",
       pointer: "",
     });
   }
@@ -86,7 +86,7 @@ test("operations: `ref` → must have the type and id of `data`", () => {
   ])
     assert.deepEqual(add(RESOURCE, { ref }), DRAFT);
   const invalid = {
-    refused: "invalid-operation",
+    code: "invalid-operation",
     reason: "`ref` must have the same `type` and `id` as `data`, or be omitted",
     pointer: "",
   };
@@ -104,7 +104,7 @@ test("operations: `ref` → must have the type and id of `data`", () => {
     assert.deepEqual(add(RESOURCE, { ref }), invalid, JSON.stringify(ref));
   }
   // Only valid ids are compared without regard to case.
-  assert.equal(refusalOf(add({ ...RESOURCE, id: "x" }, { ref: { type, id: "x" } })).refused, "invalid-id");
+  assert.equal(refusalOf(add({ ...RESOURCE, id: "x" }, { ref: { type, id: "x" } })).code, "invalid-id");
   assert.deepEqual(add({ ...RESOURCE, id: "x" }, { ref: { type, id: "X" } }), invalid);
   assert.deepEqual(add({ ...RESOURCE, id: 1 }, { ref: { type, id: 1 } }), invalid);
   assert.deepEqual(add({ ...RESOURCE, id: undefined }, { ref: { type, id } }), invalid);
@@ -115,7 +115,7 @@ test("operations: `href` → must be the path of the collection", () => {
   assert.deepEqual(given("/pods/v1/subscriptions"), DRAFT);
   for (const href of ["/v1/subscriptions", "", null, undefined]) {
     assert.deepEqual(given(href), {
-      refused: "invalid-operation",
+      code: "invalid-operation",
       reason: '`href` must be "/pods/v1/subscriptions", or be omitted',
       pointer: "",
     });
@@ -123,7 +123,7 @@ test("operations: `href` → must be the path of the collection", () => {
 });
 
 test("operations: an invalid resource → its first error, with a pointer to an existing value", () => {
-  const cases: readonly (readonly [object, Malformed["refused"], Malformed["pointer"]])[] = [
+  const cases: readonly (readonly [object, Malformed["code"], Malformed["pointer"]])[] = [
     [{}, "type-missing", ""],
     [{ type: 1 }, "type-missing", "/type"],
     [{ type: "podcast" }, "type-mismatch", "/type"],
@@ -136,12 +136,12 @@ test("operations: an invalid resource → its first error, with a pointer to an 
     [{ ...RESOURCE, attributes: { feed_url: "" } }, "feed-url-missing", "/attributes/feed_url"],
     [{ ...RESOURCE, attributes: { feed_url: "ftp://a" } }, "feed-url-not-http", "/attributes/feed_url"],
   ];
-  for (const [resource, refused, pointer] of cases) assert.deepEqual(add(resource), { refused, pointer });
+  for (const [resource, code, pointer] of cases) assert.deepEqual(add(resource), { code, pointer });
 });
 
 test("operations: an id → 8-4-4-4-12 hexadecimal digits, nothing else", () => {
   for (const id of [`x${ID}`, `${ID}x`, ID.replaceAll("-", ""), ID.replace("a", "g"), ` ${ID}`, [ID], ""])
-    assert.equal(refusalOf(add({ ...RESOURCE, id })).refused, "invalid-id", String(id));
+    assert.equal(refusalOf(add({ ...RESOURCE, id })).code, "invalid-id", String(id));
   for (const id of ["ffffffff-ffff-ffff-ffff-ffffffffffff", "ABCDEF01-2345-6789-abcd-ef0123456789"])
     assert.equal((add({ ...RESOURCE, id }) as RequestedDraft).id, id.toLowerCase());
 });
@@ -157,12 +157,12 @@ test("results: additions, conflicts and invalid operations → result N for oper
   const guid = ID.toUpperCase();
   const written = JSON.parse(
     writeResults(
-      [...Array(4).fill({ ...DRAFT, idAsWritten: guid }), { refused: "invalid-id", pointer: "" }],
+      [...Array(4).fill({ ...DRAFT, idAsWritten: guid }), { code: "invalid-id", pointer: "" }],
       [
         SUBSCRIPTION,
         ...CONFLICTS.map(([refused]) => conflict(refused)),
         SUBSCRIPTION,
-        { refused: "invalid-id", pointer: "" },
+        { code: "invalid-id", pointer: "" },
       ],
       "/p",
       META,
@@ -199,7 +199,7 @@ test("results: additions, conflicts and invalid operations → result N for oper
 });
 
 test("results: every refusal → its status, code, title and detail", () => {
-  const expected: readonly (readonly [Malformed["refused"], number, string, string])[] = [
+  const expected: readonly (readonly [Malformed["code"], number, string, string])[] = [
     ["unsupported-operation", 422, "Unsupported Operation", ERRORS["unsupported-operation"].detail],
     ["invalid-operation", 422, "Invalid Operation", "Invalid operation: why."],
     ["type-mismatch", 409, "Type Mismatch", 'Invalid `type`: it must be "subscription".'],
@@ -208,7 +208,7 @@ test("results: every refusal → its status, code, title and detail", () => {
     ["feed-url-not-http", 422, "Validation Failed", ERRORS["feed-url-not-http"].detail],
   ];
   for (const [code, status, title, detail] of expected) {
-    const error = malformedError({ refused: code, reason: "why", pointer: "/id" }, (pointer) => `/data${pointer}`);
+    const error = malformedError({ code, reason: "why", pointer: "/id" }, (pointer) => `/data${pointer}`);
     assert.deepEqual(error, {
       status,
       code,

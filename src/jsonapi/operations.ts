@@ -61,7 +61,7 @@ function readOperation(operation: unknown, base: string): Operation {
     if (!isObject(ref) || "relationship" in ref) return invalid("`ref` must be an object with `type` and `id`");
     return checkHref(operation, readRemoval(ref), base);
   }
-  if (op !== "add" && op !== "update") return { refused: "unsupported-operation", pointer: "" };
+  if (op !== "add" && op !== "update") return { code: "unsupported-operation", pointer: "" };
   if (!isObject(data)) return invalid("`data` must be exactly one resource object");
   if ("ref" in operation && !isSame(ref, data))
     return invalid("`ref` must have the same `type` and `id` as `data`, or be omitted");
@@ -71,7 +71,7 @@ function readOperation(operation: unknown, base: string): Operation {
   return readDraft(data);
 }
 
-/** Returns the change, unless the operation has an `href` that is not the link of its subscription. */
+/** Returns the change, unless the operation has an `href` other than the `self` link of its subscription. */
 function checkHref(operation: object, change: Operation, base: string): Operation {
   if (!("href" in operation) || isMalformed(change)) return change;
   const self = selfLink(change.id, base);
@@ -79,7 +79,7 @@ function checkHref(operation: object, change: Operation, base: string): Operatio
 }
 
 function invalid(reason: string): Malformed {
-  return { refused: "invalid-operation", reason, pointer: "" };
+  return { code: "invalid-operation", reason, pointer: "" };
 }
 
 function isSame(ref: unknown, data: Readonly<Record<string, unknown>>): boolean {

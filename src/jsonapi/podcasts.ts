@@ -41,7 +41,7 @@ function isAmong(name: string, fields: readonly string[] | undefined): boolean {
   return fields === undefined || fields.includes(name);
 }
 
-/** Reads the last part of the path of an image. */
+/** Reads the last segment of the path to an image. */
 export function readArtworkName(name: string): { readonly hash: string; readonly size: ArtworkSize } | undefined {
   const [, digits = "", width] = /^([0-9a-f]{32})-(\d{3})\.webp$/.exec(name) ?? [];
   const size = (["small", "large"] as const).find((each) => String(ARTWORK_SIZES[each]) === width);

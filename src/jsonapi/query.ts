@@ -33,37 +33,40 @@ export interface ListQuery extends PageQuery, FieldsQuery {
 
 type Parameters = ReadonlyMap<string, string>;
 
-/** Query of the list of subscriptions. Unknown parameters are rejected: ignoring a filter would return wrong results. */
+/**
+ * Query string of a request for the list of subscriptions. Unknown parameters are rejected: ignoring a filter would return
+ * wrong results.
+ */
 export function readListQuery(query: string): ListQuery {
-  const parameters = readParameters(query, [...PAGE, ...FIELDS_PARAMETERS, FEED_URL]);
+  const parameters = readParameters(query, [...PAGE_PARAMETERS, ...FIELDS_PARAMETERS, FEED_URL_PARAMETER]);
   return { ...readPage(parameters), ...readSelection(parameters), filter: readFilter(parameters) };
 }
 
-/** Query of a collection without sparse fieldsets. */
+/** Query string of a request for a collection without sparse fieldsets. */
 export function readPageQuery(query: string): PageQuery {
-  return readPage(readParameters(query, PAGE));
+  return readPage(readParameters(query, PAGE_PARAMETERS));
 }
 
 export interface ActionListQuery extends PageQuery {
-  /** Only actions of this feed. */
+  /** Only actions for this feed. */
   readonly feedUrl: string | undefined;
 }
 
 export function readActionListQuery(query: string): ActionListQuery {
-  const parameters = readParameters(query, [...PAGE, FEED_URL]);
-  const feedUrl = parameters.get(FEED_URL);
-  if (feedUrl !== undefined && "errorCode" in readFeedUrl(feedUrl)) refuse(FEED_URL, "must be a feed URL");
+  const parameters = readParameters(query, [...PAGE_PARAMETERS, FEED_URL_PARAMETER]);
+  const feedUrl = parameters.get(FEED_URL_PARAMETER);
+  if (feedUrl !== undefined && "errorCode" in readFeedUrl(feedUrl)) refuse(FEED_URL_PARAMETER, "must be a feed URL");
   return { ...readPage(parameters), feedUrl };
 }
 
-const PAGE = ["page[number]", "page[size]"];
-const FEED_URL = "filter[feed_url]";
+const PAGE_PARAMETERS = ["page[number]", "page[size]"];
+const FEED_URL_PARAMETER = "filter[feed_url]";
 
 function readFilter(parameters: Parameters): ListQuery["filter"] {
-  const feedUrl = parameters.get(FEED_URL);
+  const feedUrl = parameters.get(FEED_URL_PARAMETER);
   if (feedUrl === undefined) return undefined;
   const parsed = readFeedUrl(feedUrl);
-  return "feed" in parsed ? { feedUrl, feed: parsed.feed } : refuse(FEED_URL, "must be a feed URL");
+  return "feed" in parsed ? { feedUrl, feed: parsed.feed } : refuse(FEED_URL_PARAMETER, "must be a feed URL");
 }
 
 function readPage(parameters: Parameters): PageQuery {
@@ -74,8 +77,8 @@ function readPage(parameters: Parameters): PageQuery {
   };
 }
 
-export const DEFAULT_CHANGES = 500;
-export const MAX_CHANGES = 1_000;
+export const DEFAULT_CHANGES_PAGE_SIZE = 500;
+export const MAX_CHANGES_PAGE_SIZE = 1_000;
 
 export interface ChangesQuery {
   /** Undefined to start from the beginning. */
@@ -83,7 +86,7 @@ export interface ChangesQuery {
   readonly size: number;
 }
 
-/** Query of the changes of a list. */
+/** Query string of a request for the changes to a list. */
 export function readChangesQuery(query: string): ChangesQuery {
   const parameters = readParameters(query, ["page[after]", "page[size]"]);
   const after = parameters.get("page[after]");
@@ -92,33 +95,33 @@ export function readChangesQuery(query: string): ChangesQuery {
 }
 
 function readChangesSize(parameters: Parameters): number {
-  const meta = { page: { maxSize: MAX_CHANGES } };
-  return readPositive(parameters, "page[size]", MAX_CHANGES, meta) ?? DEFAULT_CHANGES;
+  const meta = { page: { maxSize: MAX_CHANGES_PAGE_SIZE } };
+  return readPositive(parameters, "page[size]", MAX_CHANGES_PAGE_SIZE, meta) ?? DEFAULT_CHANGES_PAGE_SIZE;
 }
 
-/** Query of removed subscriptions: how many. */
+/** Query string of a request for removed subscriptions: how many to return. */
 export function readRemovalsQuery(query: string): Pick<ChangesQuery, "size"> {
   return { size: readChangesSize(readParameters(query, ["page[size]"])) };
 }
 
-/** Query of one subscription. */
+/** Query string of a request for one subscription. */
 export function readFieldsQuery(query: string): FieldsQuery {
   return readSelection(readParameters(query, FIELDS_PARAMETERS));
 }
 
-/** Query of one podcast. */
+/** Query string of a request for one podcast. */
 export function readPodcastQuery(query: string): FieldsQuery {
   return { podcastFields: readFields(readParameters(query, [PODCAST_PARAMETER]), PODCAST_PARAMETER, PODCAST_FIELDS) };
 }
 
 const SUBSCRIPTION_PARAMETER = `fields[${SUBSCRIPTION_TYPE}]`;
 const PODCAST_PARAMETER = `fields[${PODCAST_TYPE}]`;
-const INCLUDE = "include";
-const FIELDS_PARAMETERS = [SUBSCRIPTION_PARAMETER, INCLUDE, PODCAST_PARAMETER];
+const INCLUDE_PARAMETER = "include";
+const FIELDS_PARAMETERS = [SUBSCRIPTION_PARAMETER, INCLUDE_PARAMETER, PODCAST_PARAMETER];
 
 function readSelection(parameters: Parameters): FieldsQuery {
-  const include = parameters.get(INCLUDE) ?? "";
-  if (include !== "" && include !== PODCAST_TYPE) refuse(INCLUDE, `must be ${PODCAST_TYPE}`);
+  const include = parameters.get(INCLUDE_PARAMETER) ?? "";
+  if (include !== "" && include !== PODCAST_TYPE) refuse(INCLUDE_PARAMETER, `must be ${PODCAST_TYPE}`);
   return {
     fields: readFields(parameters, SUBSCRIPTION_PARAMETER, SUBSCRIPTION_FIELDS),
     podcastFields: readFields(parameters, PODCAST_PARAMETER, PODCAST_FIELDS),
@@ -126,7 +129,7 @@ function readSelection(parameters: Parameters): FieldsQuery {
   };
 }
 
-/** Query of an import: whether it is a dry run. */
+/** Query string of a request to import a file: whether it is a dry run. */
 export function readImportQuery(query: string): { readonly dryRun: boolean } {
   const value = readParameters(query, ["dryRun"]).get("dryRun") ?? "false";
   if (value !== "true" && value !== "false") refuse("dryRun", "must be true or false");

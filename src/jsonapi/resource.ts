@@ -43,7 +43,7 @@ export type RequestedChange = RequestedDraft | RequestedUpdate | RequestedRemova
 
 /** Why a resource object or an operation is invalid. */
 export interface Malformed {
-  readonly refused:
+  readonly code:
     | "unsupported-operation"
     | "invalid-operation"
     | "type-mismatch"
@@ -80,7 +80,7 @@ export function readDraft(resource: Members): RequestedDraft | Malformed {
   if (isMalformed(identity)) return identity;
   const { attributes } = resource;
   if (!isObject(attributes))
-    return { refused: "feed-url-missing", pointer: "attributes" in resource ? "/attributes" : "" };
+    return { code: "feed-url-missing", pointer: "attributes" in resource ? "/attributes" : "" };
   const feedAttributes = readFeed(attributes);
   if (isMalformed(feedAttributes)) return feedAttributes;
   const { id, idAsWritten } = identity;
@@ -90,13 +90,13 @@ export function readDraft(resource: Members): RequestedDraft | Malformed {
   return isMalformed(details) ? details : { kind: "add", id, idAsWritten, feedUrl, feed, ...details };
 }
 
-/** The same for an update, of which every attribute is optional. */
+/** The same for an update, whose attributes are all optional. */
 export function readUpdate(resource: Members): RequestedUpdate | Malformed {
   const identity = readIdentity(resource);
   if (isMalformed(identity)) return identity;
   const attributes = "attributes" in resource ? resource["attributes"] : {};
   if (!isObject(attributes))
-    return { refused: "invalid-attribute", reason: "`attributes` must be an object", pointer: "/attributes" };
+    return { code: "invalid-attribute", reason: "`attributes` must be an object", pointer: "/attributes" };
   const feedAttributes = "feed_url" in attributes ? readFeed(attributes) : {};
   if (isMalformed(feedAttributes)) return feedAttributes;
   const details = readDetails(attributes);
@@ -111,10 +111,9 @@ export function readRemoval(reference: Members): RequestedRemoval | Malformed {
 
 function readIdentity(resource: Members): RequestedId | Malformed {
   const { type, id } = resource;
-  if (typeof type !== "string") return { refused: "type-missing", pointer: "type" in resource ? "/type" : "" };
-  if (type !== SUBSCRIPTION_TYPE) return { refused: "type-mismatch", pointer: "/type" };
-  if (typeof id !== "string" || !isUuidLike(id))
-    return { refused: "invalid-id", pointer: "id" in resource ? "/id" : "" };
+  if (typeof type !== "string") return { code: "type-missing", pointer: "type" in resource ? "/type" : "" };
+  if (type !== SUBSCRIPTION_TYPE) return { code: "type-mismatch", pointer: "/type" };
+  if (typeof id !== "string" || !isUuidLike(id)) return { code: "invalid-id", pointer: "id" in resource ? "/id" : "" };
   return { id: id.toLowerCase(), idAsWritten: id };
 }
 
@@ -122,9 +121,9 @@ function readFeed(attributes: Members): { readonly feedUrl: string; readonly fee
   const feedUrl = attributes["feed_url"];
   // A pointer must lead to a value that exists (JSON:API 1.1), so the parent of a missing member is reported.
   const pointer = "feed_url" in attributes ? "/attributes/feed_url" : "/attributes";
-  if (typeof feedUrl !== "string") return { refused: "feed-url-missing", pointer };
+  if (typeof feedUrl !== "string") return { code: "feed-url-missing", pointer };
   const parsed = readFeedUrl(feedUrl);
-  if ("errorCode" in parsed) return { refused: parsed.errorCode, pointer };
+  if ("errorCode" in parsed) return { code: parsed.errorCode, pointer };
   return { feedUrl, feed: parsed.feed };
 }
 
@@ -134,18 +133,18 @@ function readDetails(attributes: Members): Details | Malformed {
   const details: { title?: string; folders?: readonly string[] } = {};
   if (title !== undefined) {
     const read = title === null ? "" : typeof title === "string" ? readTitle(title) : undefined;
-    if (read === undefined) return { refused: "invalid-title", pointer: "/attributes/title" };
+    if (read === undefined) return { code: "invalid-title", pointer: "/attributes/title" };
     details.title = read;
   }
   if (folders !== undefined) {
     const read = folders === null ? [] : Array.isArray(folders) ? readFolders(folders) : undefined;
-    if (read === undefined) return { refused: "invalid-folders", pointer: "/attributes/folders" };
+    if (read === undefined) return { code: "invalid-folders", pointer: "/attributes/folders" };
     details.folders = read;
   }
   return details;
 }
 
-/** Pointers to the values that cause conflicts. */
+/** Pointers to the values that cause the conflicts. */
 const CONFLICT_POINTERS: Record<Conflict["refused"], Pointer> = {
   "already-subscribed": "/attributes/feed_url",
   "id-in-use": "/id",
@@ -153,10 +152,10 @@ const CONFLICT_POINTERS: Record<Conflict["refused"], Pointer> = {
 
 /** @param toDocumentPointer Converts a pointer within the resource object to a pointer within the document. */
 export function malformedError(
-  { refused, reason = "", pointer }: Malformed,
+  { code, reason = "", pointer }: Malformed,
   toDocumentPointer: (pointer: Pointer) => string,
 ): ErrorObject {
-  return createError(refused, { type: SUBSCRIPTION_TYPE, reason, source: { pointer: toDocumentPointer(pointer) } });
+  return createError(code, { type: SUBSCRIPTION_TYPE, reason, source: { pointer: toDocumentPointer(pointer) } });
 }
 
 /** A conflict repeats the requested id and feed URL in `meta`. */
@@ -224,7 +223,7 @@ function writeAttributes(
 
 let last = { time: Number.NaN, text: "" };
 
-/** Items that were added by one request share a timestamp, so the last one is cached. */
+/** Items that were added by one request have the same timestamp, so the last one is cached. */
 function writeTimestamp(timestamp: Date): string {
   const time = timestamp.getTime();
   if (last.time !== time) last = { time, text: timestamp.toISOString() };

@@ -83,12 +83,12 @@ function writeIncluded(podcasts: readonly WrittenPodcast[] | undefined): string 
   return `,"included":[${included}]`;
 }
 
-/** The response to a write of one subscription. */
+/** The response to a request that writes one subscription. */
 export function writeChangedSubscription(subscription: Subscription, base: string, meta: WriteMeta): string {
   return `{"jsonapi":${JSONAPI},"data":${writeSubscriptionResource(subscription, base)},"meta":${JSON.stringify(meta)}}`;
 }
 
-/** Podcast N is that of item N; they are included if the query asks for it. */
+/** Podcast N belongs to item N. Podcasts are included if the query asks for them. */
 export function writeSubscriptionPage(
   { items, total }: Page,
   query: ListQuery,

@@ -21,7 +21,7 @@ export function writeLoginAllowed(server: string, loginName: string, appPassword
   return JSON.stringify({ server, loginName, appPassword });
 }
 
-/** A response of the Open Collaboration Services API. Secrets contain no characters that XML must escape. */
+/** A response from the Open Collaboration Services API. Secrets contain no characters that XML must escape. */
 export function writeOcs(appPassword?: string): string {
   const data = appPassword === undefined ? "<data/>" : `<data><apppassword>${appPassword}</apppassword></data>`;
   const meta = "<meta><status>ok</status><statuscode>200</statuscode><message>OK</message></meta>";

@@ -37,7 +37,7 @@ test("Nextcloud actions: a play → upper-case action, time without a zone, all 
   });
 });
 
-test("Nextcloud actions: numbers that are missing → -1", async () => {
+test("Nextcloud actions: missing numbers → -1", async () => {
   const [play] = (await write({ ...PLAY, guid: "g", started: undefined, total: undefined })).actions;
   assert.deepEqual([play.guid, play.started, play.position, play.total], ["g", -1, 20, -1]);
   const [deleted] = (await write({ ...PLAY, kind: "delete" })).actions;
@@ -45,7 +45,7 @@ test("Nextcloud actions: numbers that are missing → -1", async () => {
   assert.ok(!("playedDuration" in deleted));
 });
 
-test("Nextcloud login: poll token in a form or in JSON → the same", () => {
+test("Nextcloud login: poll token in a form or in JSON → read", () => {
   for (const body of ["token=abc~1", "token=abc%7E1&x=1", '{"token":"abc~1"}', ' {"token":"abc~1"}'])
     assert.equal(readPollRequest(body), "abc~1");
   for (const body of ["", "{", '{"token":1}', "[]", "x=1"]) assert.equal(readPollRequest(body), "");
@@ -64,7 +64,7 @@ test("Nextcloud login: documents → absolute URLs", () => {
   });
 });
 
-test("OCS: an app password → in its element", () => {
+test("OCS: an app password → in the element `apppassword`", () => {
   assert.match(writeOcs("emk_x"), /<apppassword>emk_x<\/apppassword>/);
   assert.match(writeOcs(), /<statuscode>200<\/statuscode>/);
 });

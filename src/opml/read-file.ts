@@ -5,7 +5,7 @@ import { createDecoder, MAX_ENTRIES, markDuplicates, readOpml, toHttpUrl, trunca
 const MAX_PREAMBLE = 64 * 1024;
 const URL_START = /^(?:https?|feed|itpc|pcast|podcast|rss):/i;
 
-/** Reads the feeds of an OPML file, or of a text file with one feed URL per line. */
+/** Reads the feeds from an OPML file, or from a text file with one feed URL per line. */
 export function readFeedFile(bytes: Uint8Array): Entry[] {
   const start = createDecoder(bytes).decode(bytes.subarray(0, MAX_PREAMBLE), { stream: true });
   if (/^\s*</.test(start) || /<opml[\s>]/i.test(start)) return readOpml(bytes);

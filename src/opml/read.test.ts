@@ -84,7 +84,7 @@ test("OPML: whitespace around a feed URL → trimmed", () => {
   assert.deepEqual(feedUrlsOf(file(outline("  https://a.example/1 \n"))), ["https://a.example/1"]);
 });
 
-test("OPML: entry that is not a web URL → kept, to be rejected individually", () => {
+test("OPML: entry that is not a web URL → kept, so that it is rejected individually", () => {
   const odd = ["antennapod_local:content://x", "file:///sdcard/x", "nonsense", "/feed.xml"];
   assert.deepEqual(feedUrlsOf(file(odd.map((url) => outline(url)).join(""))), odd);
 });
@@ -354,7 +354,7 @@ test("OPML: random bytes → feeds or InvalidOpml", () => {
   );
 });
 
-test("OPML: a wrapper called feeds → no folder; beside other feeds → a folder", () => {
+test("OPML: a wrapper called feeds → not a folder; beside other feeds → a folder", () => {
   const inside = `<outline text="Feeds">${outline("https://a.example/1")}</outline>`;
   const foldersOf = (body: string) => readOpml(Buffer.from(file(body))).map(({ folders }) => folders);
   assert.deepEqual(foldersOf(inside), [undefined]);

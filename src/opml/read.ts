@@ -30,15 +30,15 @@ const ATTRIBUTES = new Set([
 ]);
 const LONGEST_NAME = "subscribed".length;
 
-/** Several apps put all feeds into an outline of this name. */
+/** Several apps put all feeds into an outline with this name. */
 const WRAPPER = "feeds";
 
 /** Schemes that desktop programs registered to open feeds. */
 const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
 
 /**
- * Reads every feed of an OPML file in document order. A feed's folders are the outlines around it and its categories; the
- * first entry of a feed gets the folders of all its entries. Entries that cannot be imported are included, so that the
+ * Reads every feed in an OPML file, in document order. A feed's folders are the outlines around it and its categories; the
+ * first entry for a feed gets the folders of all its entries. Entries that cannot be imported are included, so that the
  * caller can report them. Memory does not grow with the number of elements, attributes or levels; only the entries are kept.
  */
 export function readOpml(bytes: Uint8Array, chunkBytes = CHUNK_BYTES): Entry[] {
@@ -59,7 +59,7 @@ interface Outline {
   readonly parents: readonly string[];
   readonly categories: readonly string[];
   readonly line: number;
-  /** Whether Overcast marks the feed as subscribed; undefined without such a mark. */
+  /** Whether the feed is marked as subscribed, as Overcast does; undefined without such a mark. */
   readonly isSubscribed: boolean | undefined;
   readonly isOvercast: boolean;
 }
@@ -70,7 +70,7 @@ interface OpenFolder {
 }
 
 /**
- * Uses the tokenizer alone: the parser above it keeps a stack of open elements, which costs quadratic time in deep files,
+ * Uses the tokenizer alone: the parser on top of it keeps a stack of open elements, which takes quadratic time in deep files,
  * and every attribute value in full. Here only the outermost folders are remembered; unclosed and misnested tags do no
  * harm.
  */
@@ -89,7 +89,7 @@ class OutlineReader implements TokenizerCallbacks {
   readonly #values = new Map<string, string>();
   /** Number of open outlines. */
   #level = 0;
-  /** Those of them that are folders, with the level of each; outermost first. */
+  /** The open outlines that are folders, with the level of each; outermost first. */
   #folders: readonly OpenFolder[] = [];
   #parents: readonly string[] = [];
   /** The line being read, and the position of the next line break in the chunk. */
@@ -142,7 +142,7 @@ class OutlineReader implements TokenizerCallbacks {
     if (ATTRIBUTES.has(this.#attribute)) this.#values.set(this.#attribute, "");
   }
 
-  /** Called once per value and chunk, never for text of an earlier chunk. */
+  /** Called once per value and chunk, never for text from an earlier chunk. */
   onattribdata(start: number, end: number): void {
     const value = this.#values.get(this.#attribute);
     if (value === undefined || value.length > MAX_RAW_VALUE) return;
@@ -191,7 +191,7 @@ class OutlineReader implements TokenizerCallbacks {
     this.#parents = folders.map(({ name }) => name);
   }
 
-  /** Adds the feed of the last start tag; false if it is not one. */
+  /** Adds the feed that the last start tag describes; false if that tag is not a feed. */
   #readFeed(): boolean {
     if (!this.#isOpml) return false;
     const feedUrl =
@@ -201,7 +201,7 @@ class OutlineReader implements TokenizerCallbacks {
     return true;
   }
 
-  /** An outline without a URL is a folder, unless it has what only feeds have. */
+  /** An outline without a URL is a folder, unless it has attributes that only feeds have. */
   #looksLikeFeed(): boolean {
     if (!this.#isOpml) return false;
     const isFeed = /^(?:rss|atom)$/i.test(this.#readValue("type") ?? "");
@@ -256,13 +256,13 @@ class OutlineReader implements TokenizerCallbacks {
   #readValue(name: string): string | undefined {
     const raw = this.#values.get(name);
     if (raw === undefined) return undefined;
-    // A value that was cut stays undecoded: a URL must not become valid because its end is missing.
+    // A value that was truncated stays undecoded: a URL must not become valid because its end is missing.
     if (raw.length > MAX_RAW_VALUE) return raw;
     return decodeHTMLStrict(raw.replaceAll(/\r\n?|[\n\t]/g, " ")).trim() || undefined;
   }
 }
 
-/** Paths with a comma between them. A comma or percent sign within a path is percent-encoded. */
+/** Folder paths, separated by commas. A comma or percent sign within a path is percent-encoded. */
 function readCategories(text: string): string[] {
   if (text === "") return [];
   return text.split(",", 2 * MAX_FOLDERS).flatMap((path) => {
@@ -277,7 +277,7 @@ function toEntries(outlines: readonly Outline[]): Entry[] {
   const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
     const nested = cleanFolder(parents);
-    // Our exports list folders as categories too, which distinguishes a user's own folder of this name from a wrapper.
+    // Our exports list folders as categories too, which distinguishes a user's own folder with this name from a wrapper.
     const isFolder = !isWrapped || (nested !== undefined && categories.includes(nested));
     const folder = isFolder ? nested : cleanFolder(parents.slice(1));
     const folders = mergeFolders(folder === undefined ? [] : [folder], categories);
@@ -291,7 +291,7 @@ function toEntries(outlines: readonly Outline[]): Entry[] {
   });
 }
 
-/** Marks entries whose feed appears earlier in the file. The first entry of a feed gets the folders of all of them. */
+/** Marks entries whose feed appears earlier in the file. The first entry for a feed gets the folders of all its entries. */
 export function markDuplicates(entries: readonly Entry[]): Entry[] {
   const first = new Map<string, number>();
   const marked = [...entries];
@@ -315,12 +315,12 @@ function mergeFolders(folders: readonly string[], others: readonly string[]): st
   return [...new Set([...folders, ...others])].slice(0, MAX_FOLDERS);
 }
 
-/** The importer rejects the URL as too long even if it is cut here. */
+/** Truncates a URL, but to a length that the importer still rejects as too long. */
 export function truncateUrl(url: string): string {
   return truncate(url, MAX_FEED_URL + 1);
 }
 
-/** Cuts at a number of code points, never within a surrogate pair. */
+/** Truncates to a number of code points, never within a surrogate pair. */
 function truncate(text: string, max: number): string {
   if (text.length <= max) return copy(text);
   const characters = Array.from(text.slice(0, 2 * max));

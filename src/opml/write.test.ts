@@ -17,7 +17,7 @@ const feed = (path: string, title?: string, ...folders: string[]): Entry => ({
 const PODNEWS = { feedUrl: "https://podnews.net/rss", title: "Podnews Daily" };
 const SECOND = feed("second", "Second Show");
 
-/** The feeds of an empty list after a file is imported: the first valid entry of each. */
+/** The feeds in an empty list after a file is imported: the first valid entry for each. */
 function imported(file: string | Uint8Array): Entry[] {
   const feeds = new Map<string, Entry>();
   for (const { line: _, skip, ...entry } of readOpml(Buffer.from(file as Uint8Array))) {
@@ -161,7 +161,7 @@ test("OPML: any titles and folders → unchanged by export and import", async ()
   );
 });
 
-test("OPML: 20 folders of 300 characters that XML escapes → all exported and imported", async () => {
+test("OPML: 20 folders of 300 characters that XML must escape → all exported and imported", async () => {
   const folders = Array.from({ length: MAX_FOLDERS }, (_, index) => `${'"'.repeat(298)}${10 + index}`);
   assert.deepEqual(imported(await writeFile([feed("1", "t", ...folders)])), [feed("1", "t", ...folders)]);
 });

@@ -7,7 +7,7 @@ export interface OpmlSource {
   readonly find: (ids: readonly string[]) => Promise<readonly (Subscription | undefined)[]>;
 }
 
-/** A user's list, with titles of podcasts where there is no own one. `requireAccess` throws when access has ended. */
+/** A user's list; subscriptions without a title get the podcast's. `requireAccess` throws when access has ended. */
 export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => unknown): OpmlSource {
   const addTitles = async (items: readonly (Subscription | undefined)[]) => {
     const untitled = items.filter((item) => item !== undefined && item.title === undefined);
@@ -32,7 +32,7 @@ export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => u
   };
 }
 
-/** After this many folders in an export, further ones are written as categories only, so that it needs little memory. */
+/** After this many folders in an export, further ones are written only as categories, to save memory. */
 const MAX_NESTED_FOLDERS = 1_000;
 /** How many subscriptions are read again at a time. */
 const FIND_BATCH = 100;
