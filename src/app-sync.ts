@@ -18,12 +18,12 @@ import {
   type UploadedAction,
 } from "./episode-actions.ts";
 import { readFeedUrl } from "./feed-url.ts";
-import { readDraft, readUploads } from "./imports.ts";
+import { readUploads, toAddition } from "./imports.ts";
 import {
+  type Addition,
   type Caller,
   type Change,
   type ChangeRows,
-  type Draft,
   everySubscription,
   isRefusal,
   type Subscription,
@@ -174,7 +174,8 @@ export class AppSync {
     const removed = await this.#feedsToRemove(user, remove, added, rewritten);
     const changes: Change[] = [];
     await forEachInTurns(uploads, ({ feed, url }) => {
-      if (feed !== undefined && !listed.has(feed) && wanted.get(feed) === url) changes.push(readDraft(url) as Draft);
+      const isNew = feed !== undefined && !listed.has(feed);
+      if (isNew && wanted.get(feed) === url) changes.push(toAddition(url) as Addition);
     });
     for (const feed of removed) changes.push({ kind: "remove", feed });
     const { refused, progress } = await this.#applyChanges(caller, changes, state.sequence, at);
@@ -252,7 +253,7 @@ export class AppSync {
       const { outcomes, sequenceBefore, sequence: after } = await this.#store.change(caller, batch, at);
       for (const [index, outcome] of outcomes.entries()) {
         if (isRefusal(outcome) && (outcome.refused === "id-in-use" || outcome.refused === "quota-exceeded"))
-          refused.add((batch[index] as Draft).feed);
+          refused.add((batch[index] as Addition).feed);
       }
       // If others wrote between two batches, the client may not have seen all earlier changes.
       const isContiguous = progress === undefined || progress.after === sequenceBefore;

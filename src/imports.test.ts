@@ -3,7 +3,7 @@ import { after, test } from "node:test";
 import { fc } from "../test/support/properties.ts";
 import { temporaryFolder } from "../test/support/server.ts";
 import { guidOf } from "./feed-url.ts";
-import { importFeeds, readDraft } from "./imports.ts";
+import { importFeeds, toAddition } from "./imports.ts";
 import { openStore } from "./store/engines.ts";
 import { asUser, type Caller, everySubscription } from "./subscriptions.ts";
 
@@ -22,9 +22,9 @@ const [ONE, TWIN] = ["https://feeds.example/?show=1", "https://feeds.example/?sh
 const feeds = (...urls: string[]) => urls.map((feedUrl) => ({ feedUrl }));
 
 async function subscribe(caller: Caller, id: string, feedUrl: string): Promise<void> {
-  const draft = readDraft(feedUrl);
-  assert.ok("feed" in draft);
-  const { fallbackId: _, ...rest } = draft;
+  const addition = toAddition(feedUrl);
+  assert.ok("feed" in addition);
+  const { fallbackId: _, ...rest } = addition;
   await store.change(caller, [{ ...rest, id }], NOW);
 }
 

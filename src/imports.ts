@@ -3,9 +3,9 @@ import { createError, type ErrorObject } from "./errors.ts";
 import { guidOf, readFeedUrl } from "./feed-url.ts";
 import { applyChange, MemoryList, toOutcome } from "./list.ts";
 import {
+  type Addition,
   applyAccepted,
   type Caller,
-  type Draft,
   isRefusal,
   type Outcome,
   type SequenceRange,
@@ -57,18 +57,18 @@ export async function importFeeds(
 ): Promise<ImportResult[]> {
   const add = dryRun
     ? await createPreview(store, caller, now)
-    : async (drafts: readonly Draft[]) => {
-        const { outcomes, ...written } = await store.change(caller, drafts, now);
+    : async (additions: readonly Addition[]) => {
+        const { outcomes, ...written } = await store.change(caller, additions, now);
         onWritten?.(written);
         return outcomes;
       };
   const results: ImportResult[] = [];
   for (let start = 0; start < feeds.length && shouldContinue(); start += BATCH_SIZE) {
     const batch = feeds.slice(start, start + BATCH_SIZE);
-    const drafts = batch.map(({ feedUrl, line: _, skip, ...details }) =>
-      skip === undefined ? readDraft(feedUrl, details) : { error: createError(skip) },
+    const additions = batch.map(({ feedUrl, line: _, skip, ...details }) =>
+      skip === undefined ? toAddition(feedUrl, details) : { error: createError(skip) },
     );
-    const outcomes = await applyAccepted(drafts, isInvalid, add);
+    const outcomes = await applyAccepted(additions, isInvalid, add);
     results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | InvalidFeed)));
     onProgress?.(results.length);
     await yieldTurn();
@@ -80,15 +80,15 @@ interface InvalidFeed {
   readonly error: ErrorObject;
 }
 
-function isInvalid(draft: object): draft is InvalidFeed {
-  return "error" in draft;
+function isInvalid(addition: object): addition is InvalidFeed {
+  return "error" in addition;
 }
 
 /**
- * The draft of a feed that comes without an id. Its id is the podcast GUID. Two feeds can share a GUID, which ignores the
- * scheme; if another feed in the list has it, the id is derived from the whole URL.
+ * Creates the addition for a feed URL that comes without an id. The id is the podcast GUID. Two feeds can share a GUID,
+ * which ignores the scheme; if another feed in the list has it, the id is derived from the whole URL.
  */
-export function readDraft(feedUrl: string, details: Details = {}): Draft | InvalidFeed {
+export function toAddition(feedUrl: string, details: Details = {}): Addition | InvalidFeed {
   const parsed = readFeedUrl(feedUrl);
   if ("errorCode" in parsed) return { error: createError(parsed.errorCode) };
   const id = guidOf(feedUrl);
@@ -148,16 +148,16 @@ export function countResults(results: readonly ImportResult[]): {
   };
 }
 
-/** Returns a function that applies drafts to an in-memory copy of the user's list, by the same rules as the store. */
+/** Returns a function that applies additions to an in-memory copy of the user's list, by the same rules as the store. */
 async function createPreview(
   store: SubscriptionStore,
   { user, maxSubscriptions: max }: Caller,
   now: Date,
-): Promise<(drafts: readonly Draft[]) => Promise<Outcome[]>> {
+): Promise<(additions: readonly Addition[]) => Promise<Outcome[]>> {
   const { total } = await store.page(user, { offset: 0, size: 1 });
   const list = new MemoryList(0, total);
-  return async (drafts) => {
-    const keys = drafts.flatMap(({ id, fallbackId = id, feed }) => [{ id }, { id: fallbackId }, { feed }]);
+  return async (additions) => {
+    const keys = additions.flatMap(({ id, fallbackId = id, feed }) => [{ id }, { id: fallbackId }, { feed }]);
     const found = await store.find(user, keys);
     for (const [index, key] of keys.entries()) {
       const subscription = found[index];
@@ -176,6 +176,6 @@ async function createPreview(
         ...toStoredDetails(subscription),
       });
     }
-    return drafts.map((draft) => toOutcome(draft, applyChange(list, draft, now.getTime(), max), now, max));
+    return additions.map((addition) => toOutcome(addition, applyChange(list, addition, now.getTime(), max), now, max));
   };
 }

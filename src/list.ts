@@ -1,5 +1,5 @@
 import { type Details, type StoredDetails, toStoredDetails, withDetails } from "./details.ts";
-import type { Change, Draft, Outcome, Update } from "./subscriptions.ts";
+import type { Addition, Change, Outcome, Update } from "./subscriptions.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
 export const KEPT_CHANGES = 100_000;
@@ -136,8 +136,8 @@ function toResult<Key>({ id, feedUrl, subscribedAt, title, folders }: Item<Key>)
 /** The outcome of a change, from the result with its keys as text. */
 export function toOutcome(change: Change, result: ChangeResult<string>, at: Date, max: number): Outcome {
   if (result === "added") {
-    const { id, feedUrl } = change as Draft;
-    const { title, folders } = toStoredDetails(change as Draft);
+    const { id, feedUrl } = change as Addition;
+    const { title, folders } = toStoredDetails(change as Addition);
     return withDetails({ id, feedUrl, subscribedAt: at }, title, folders);
   }
   if (!("refused" in result)) {

@@ -49,14 +49,14 @@ export interface Subscription extends Details {
   readonly subscribedAt: Date;
 }
 
-/** What a user asks for: a subscription without its timestamp, which the server sets. */
-export interface Draft extends Details {
+/** A subscription to add, without its timestamp, which the server sets. */
+export interface Addition extends Details {
   readonly kind: "add";
   readonly id: string;
   /** Used instead of `id` if another subscription in the list already has that one. */
   readonly fallbackId?: string;
   readonly feedUrl: string;
-  /** Two drafts with the same `feed` ask for the same feed, however their URLs are spelled. */
+  /** Two additions with the same `feed` ask for the same feed, however their URLs are spelled. */
   readonly feed: string;
 }
 
@@ -82,7 +82,7 @@ export type Removal =
   | { readonly kind: "remove"; readonly id: string }
   | { readonly kind: "remove"; readonly feed: string };
 
-export type Change = Draft | Update | Removal;
+export type Change = Addition | Update | Removal;
 
 /** The change collides with a subscription that the user already has. */
 export interface Conflict {
@@ -234,9 +234,9 @@ export interface SubscriptionStore {
   /** Eight random bytes that identify the history of this database. A restored or copied database gets new ones. */
   readonly epoch: Uint8Array;
   /**
-   * Applies the changes in order, in one transaction. Outcome N belongs to change N. Of two drafts that collide, the first
-   * wins. When the list is full, new feeds are refused; a conflict is still reported as a conflict. `sequence` is that of
-   * the list after the changes.
+   * Applies the changes in order, in one transaction. Outcome N belongs to change N. If two additions collide, the first
+   * wins. When the list is full, new feeds are refused; a conflict is still reported as a conflict. `sequence` is the
+   * list's sequence number after the changes.
    */
   change(
     caller: Caller,

@@ -262,7 +262,7 @@ for (const [path, kind] of [
   test(`GET ${path}: access ends during the response → the response is cut off`, async () => {
     const who = await newPerson();
     for (let batch = 0; batch < 10; batch += 1) {
-      const drafts = Array.from({ length: 1_000 }, (_, index) => {
+      const additions = Array.from({ length: 1_000 }, (_, index) => {
         const id = randomUUID();
         return {
           kind: "add" as const,
@@ -272,7 +272,7 @@ for (const [path, kind] of [
           feed: `${batch} ${index}`,
         };
       });
-      await addTo(store, asUser(who.user), drafts, clock.now);
+      await addTo(store, asUser(who.user), additions, clock.now);
     }
     const read = async (meanwhile: () => Promise<unknown>) => {
       const asked = request({ host: "127.0.0.1", port, path, headers: who[kind].headers, agent: false }).end();

@@ -4,7 +4,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "../src/store/engines.ts";
 import { asUser } from "../src/subscriptions.ts";
-import { addTo, draftsOf, idOf, removeFrom } from "./support/lists.ts";
+import { additionsOf, addTo, idOf, removeFrom } from "./support/lists.ts";
 import { start } from "./support/process.ts";
 import { temporaryFolder } from "./support/server.ts";
 
@@ -14,7 +14,7 @@ test("start: removals older than EARMARK_REMOVAL_RETENTION_DAYS → erased, late
   const file = `${temporaryFolder()}/earmark.db`;
   const store = await openStore(`file:${file}`, { connections: 1 });
   const daysAgo = (days: number) => new Date(Date.now() - days * DAY_MS);
-  await addTo(store, asUser(1), draftsOf(1, 3), daysAgo(40));
+  await addTo(store, asUser(1), additionsOf(1, 3), daysAgo(40));
   await removeFrom(store, asUser(1), idOf(1), daysAgo(31));
   await removeFrom(store, asUser(1), idOf(2), daysAgo(29));
   await store.close();

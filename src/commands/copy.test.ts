@@ -8,14 +8,14 @@ import { sharedPostgres } from "../../test/support/postgres.ts";
 import { start } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { openStore } from "../store/engines.ts";
-import { asUser, type Draft, type SubscriptionStore } from "../subscriptions.ts";
+import { type Addition, asUser, type SubscriptionStore } from "../subscriptions.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const postgres = await sharedPostgres();
 const newFile = () => `file:${temporaryFolder()}/earmark.db`;
 const pathOf = (url: string) => url.slice("file:".length);
 
-function drafts(count: number): Draft[] {
+function additions(count: number): Addition[] {
   return Array.from({ length: count }, (_, number) => {
     const id = `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
     return {
@@ -39,9 +39,9 @@ async function withStore<T>(url: string, work: (store: SubscriptionStore) => Pro
 /** Two users with several thousand subscriptions, and some removals. */
 const fill = (url: string) =>
   withStore(url, async (store) => {
-    await addTo(store, asUser(1), drafts(7_000), NOW);
-    await addTo(store, asUser(2 ** 40), drafts(10), NOW);
-    for (const { id } of drafts(7_000).filter((_, index) => index % 500 === 0))
+    await addTo(store, asUser(1), additions(7_000), NOW);
+    await addTo(store, asUser(2 ** 40), additions(10), NOW);
+    for (const { id } of additions(7_000).filter((_, index) => index % 500 === 0))
       await removeFrom(store, asUser(1), id, NOW);
   });
 
@@ -69,7 +69,12 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
   }
   assert.deepEqual(readdirSync(pathOf(back).replace(/\/[^/]*$/, "")).sort(), ["earmark.db", "earmark.db-lock"]);
   await withStore(back, async (store) => {
-    const [again, added] = await addTo(store, asUser(1), [...drafts(2).slice(1), { ...(drafts(1)[0] as Draft) }], NOW);
+    const [again, added] = await addTo(
+      store,
+      asUser(1),
+      [...additions(2).slice(1), { ...(additions(1)[0] as Addition) }],
+      NOW,
+    );
     assert.deepEqual(
       [again && "refused" in again, added && "refused" in added],
       [true, false],
@@ -82,7 +87,7 @@ test("copy: the target is not empty → refused, unchanged", async () => {
   const from = newFile();
   await fill(from);
   for (const target of [newFile(), await postgres.database()]) {
-    await withStore(target, (store) => addTo(store, asUser(1), drafts(1), NOW));
+    await withStore(target, (store) => addTo(store, asUser(1), additions(1), NOW));
     const { code, stderr } = await runInProcess(["copy", "--from", from, "--to", target]);
     assert.equal(code, 1);
     assert.match(stderr, /is not empty; nothing was copied/);

@@ -1,5 +1,5 @@
 import type { Operation } from "../jsonapi/operations.ts";
-import { isMalformed, type RequestedDraft, type RequestedRemoval } from "../jsonapi/resource.ts";
+import { isMalformed, type RequestedAddition, type RequestedRemoval } from "../jsonapi/resource.ts";
 
 /** Operations as sent between threads: strings are cloned four times as fast as objects. */
 export interface PackedOperations {
@@ -30,7 +30,7 @@ interface PlainOperation {
   readonly feed?: string;
 }
 
-function isPlain(operation: Operation): operation is RequestedDraft | RequestedRemoval {
+function isPlain(operation: Operation): operation is RequestedAddition | RequestedRemoval {
   if (isMalformed(operation) || operation.kind === "update") return false;
   return operation.kind === "remove" || (operation.title === undefined && operation.folders === undefined);
 }

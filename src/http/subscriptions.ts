@@ -69,8 +69,8 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     },
 
     async add({ request, response, caller, maxBytes }: Call): Promise<void> {
-      const draft = readSubscription(await readJson(request, response, maxBytes));
-      const { subscription, meta } = await change(caller, draft);
+      const addition = readSubscription(await readJson(request, response, maxBytes));
+      const { subscription, meta } = await change(caller, addition);
       const headers = { location: selfLink(subscription.id, basePath) };
       respond(response, 201, JSON_API, writeChangedSubscription(subscription, basePath, meta), headers);
     },

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { AT, DRAFT, FEED, failureOf, ID, RESOURCE, SUBSCRIPTION } from "../../test/support/jsonapi.ts";
+import { ADDITION, AT, FEED, failureOf, ID, RESOURCE, SUBSCRIPTION } from "../../test/support/jsonapi.ts";
 import { createError, ERRORS, RequestFailure } from "../errors.ts";
 import type { ImportResult } from "../imports.ts";
 import { writeFailure } from "./failure.ts";
@@ -13,7 +13,7 @@ import { readSubscription, writeSubscription, writeSubscriptionPage } from "./su
 const META = { state: "b", state_before: "a" };
 
 test("subscription: a document → an addition; an invalid one → an error with a pointer", () => {
-  assert.deepEqual(readSubscription({ data: RESOURCE }), DRAFT);
+  assert.deepEqual(readSubscription({ data: RESOURCE }), ADDITION);
   const read = (document: unknown) => failureOf(() => readSubscription(document));
   assert.deepEqual(read([]), {
     status: 400,

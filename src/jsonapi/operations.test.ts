@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { DRAFT, FEED, failureOf, ID, RESOURCE, SUBSCRIPTION } from "../../test/support/jsonapi.ts";
+import { ADDITION, FEED, failureOf, ID, RESOURCE, SUBSCRIPTION } from "../../test/support/jsonapi.ts";
 import { createError, ERRORS } from "../errors.ts";
 import type { Conflict } from "../subscriptions.ts";
 import { type Operation, readOperations, writeResults } from "./operations.ts";
-import { isMalformed, type Malformed, malformedError, type RequestedDraft } from "./resource.ts";
+import { isMalformed, type Malformed, malformedError, type RequestedAddition } from "./resource.ts";
 import { toRequestFailure } from "./subscriptions.ts";
 
 const OTHER_ID = "00000000-0000-4000-8000-00000000000b";
@@ -19,8 +19,8 @@ function refusalOf(operation: Operation | undefined): Malformed {
 }
 
 test("operations: a valid operation → an addition with its id both in lower case and as sent", () => {
-  assert.deepEqual(add(RESOURCE), DRAFT);
-  assert.deepEqual(add({ ...RESOURCE, id: ID.toUpperCase() }), { ...DRAFT, idAsWritten: ID.toUpperCase() });
+  assert.deepEqual(add(RESOURCE), ADDITION);
+  assert.deepEqual(add({ ...RESOURCE, id: ID.toUpperCase() }), { ...ADDITION, idAsWritten: ID.toUpperCase() });
 });
 
 test("operations: an invalid document → 400 with a pointer to the invalid value", () => {
@@ -84,7 +84,7 @@ test("operations: `ref` → must have the type and id of `data`", () => {
     { type, id },
     { type, id: id.toUpperCase() },
   ])
-    assert.deepEqual(add(RESOURCE, { ref }), DRAFT);
+    assert.deepEqual(add(RESOURCE, { ref }), ADDITION);
   const invalid = {
     code: "invalid-operation",
     reason: "`ref` must have the same `type` and `id` as `data`, or be omitted",
@@ -112,7 +112,7 @@ test("operations: `ref` → must have the type and id of `data`", () => {
 
 test("operations: `href` → must be the path of the collection", () => {
   const given = (href: unknown) => operate({ op: "add", data: RESOURCE, href }, "/pods");
-  assert.deepEqual(given("/pods/v1/subscriptions"), DRAFT);
+  assert.deepEqual(given("/pods/v1/subscriptions"), ADDITION);
   for (const href of ["/v1/subscriptions", "", null, undefined]) {
     assert.deepEqual(given(href), {
       code: "invalid-operation",
@@ -143,7 +143,7 @@ test("operations: an id → 8-4-4-4-12 hexadecimal digits, nothing else", () => 
   for (const id of [`x${ID}`, `${ID}x`, ID.replaceAll("-", ""), ID.replace("a", "g"), ` ${ID}`, [ID], ""])
     assert.equal(refusalOf(add({ ...RESOURCE, id })).code, "invalid-id", String(id));
   for (const id of ["ffffffff-ffff-ffff-ffff-ffffffffffff", "ABCDEF01-2345-6789-abcd-ef0123456789"])
-    assert.equal((add({ ...RESOURCE, id }) as RequestedDraft).id, id.toLowerCase());
+    assert.equal((add({ ...RESOURCE, id }) as RequestedAddition).id, id.toLowerCase());
 });
 
 const CONFLICTS: readonly (readonly [Conflict["refused"], string, string, string])[] = [
@@ -157,7 +157,7 @@ test("results: additions, conflicts and invalid operations → result N for oper
   const guid = ID.toUpperCase();
   const written = JSON.parse(
     writeResults(
-      [...Array(4).fill({ ...DRAFT, idAsWritten: guid }), { code: "invalid-id", pointer: "" }],
+      [...Array(4).fill({ ...ADDITION, idAsWritten: guid }), { code: "invalid-id", pointer: "" }],
       [
         SUBSCRIPTION,
         ...CONFLICTS.map(([refused]) => conflict(refused)),
@@ -218,7 +218,7 @@ test("results: every refusal → its status, code, title and detail", () => {
     });
   }
   for (const [refused, title, detail, pointer] of CONFLICTS) {
-    assert.deepEqual(toRequestFailure(conflict(refused), DRAFT).error, {
+    assert.deepEqual(toRequestFailure(conflict(refused), ADDITION).error, {
       status: 409,
       code: refused,
       title,

@@ -12,7 +12,7 @@ import {
   malformedError,
   notAnObject,
   type RequestedChange,
-  readDraft,
+  readAddition,
   readRemoval,
   readUpdate,
   refusalError,
@@ -68,7 +68,7 @@ function readOperation(operation: unknown, base: string): Operation {
   if (op === "update") return checkHref(operation, readUpdate(data), base);
   if ("href" in operation && operation["href"] !== base + COLLECTION)
     return invalid(`\`href\` must be "${base}${COLLECTION}", or be omitted`);
-  return readDraft(data);
+  return readAddition(data);
 }
 
 /** Returns the change, unless the operation has an `href` other than the `self` link of its subscription. */

@@ -1,7 +1,7 @@
 import { type Details, readFolders, readTitle } from "../details.ts";
 import { createError, type ErrorObject, failure, type RequestFailure } from "../errors.ts";
 import { type FeedUrlErrorCode, readFeedUrl } from "../feed-url.ts";
-import type { Conflict, Draft, Refusal, Subscription, Update } from "../subscriptions.ts";
+import type { Addition, Conflict, Refusal, Subscription, Update } from "../subscriptions.ts";
 
 export const SUBSCRIPTION_TYPE = "subscription";
 
@@ -36,10 +36,10 @@ interface RequestedId {
   readonly idAsWritten: string;
 }
 
-export type RequestedDraft = Draft & RequestedId;
+export type RequestedAddition = Addition & RequestedId;
 export type RequestedUpdate = Update & RequestedId;
 export type RequestedRemoval = RequestedId & { readonly kind: "remove" };
-export type RequestedChange = RequestedDraft | RequestedUpdate | RequestedRemoval;
+export type RequestedChange = RequestedAddition | RequestedUpdate | RequestedRemoval;
 
 /** Why a resource object or an operation is invalid. */
 export interface Malformed {
@@ -75,7 +75,7 @@ export function isMalformed<Value extends object>(value: Value | Malformed): val
 type Members = Readonly<Record<string, unknown>>;
 
 /** Reads the type first, then the id, then the attributes, and reports the first error. */
-export function readDraft(resource: Members): RequestedDraft | Malformed {
+export function readAddition(resource: Members): RequestedAddition | Malformed {
   const identity = readIdentity(resource);
   if (isMalformed(identity)) return identity;
   const { attributes } = resource;

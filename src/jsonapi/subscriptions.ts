@@ -12,10 +12,10 @@ import {
   type Malformed,
   malformedError,
   notAnObject,
+  type RequestedAddition,
   type RequestedChange,
-  type RequestedDraft,
   type RequestedUpdate,
-  readDraft,
+  readAddition,
   readUpdate,
   refusalError,
   writeSubscriptionResource,
@@ -25,8 +25,8 @@ const toDocumentPointer = (pointer: string) => `/data${pointer}`;
 const JSONAPI = JSON.stringify(PLAIN.jsonapi);
 
 /** Reads a document with a subscription to add. */
-export function readSubscription(document: unknown): RequestedDraft {
-  return readDocument(document, readDraft);
+export function readSubscription(document: unknown): RequestedAddition {
+  return readDocument(document, readAddition);
 }
 
 /** Reads a document that updates the subscription with this id. */

@@ -8,10 +8,10 @@ import { asUser, type Caller, type UserId } from "../subscriptions.ts";
 
 import {
   type AccountsContext,
+  addition,
+  additions,
   countOf,
   credential,
-  draft,
-  drafts,
   later,
   MEMBER,
   NOW,
@@ -140,7 +140,7 @@ export function describeAccountChanges(context: AccountsContext): void {
         tokens: [],
         sessions: [],
       });
-      for (const { id } of drafts(0, 20)) assert.equal(await findOne(subscriptions, account.user, id), undefined);
+      for (const { id } of additions(0, 20)) assert.equal(await findOne(subscriptions, account.user, id), undefined);
 
       assert.deepEqual(await everythingOf(other.account.user), before);
       assert.deepEqual(await accounts.findCredential(other.token.hash), other.token.credential);
@@ -161,7 +161,7 @@ export function describeAccountChanges(context: AccountsContext): void {
         const name = `name-${newUser()}`;
         const [first, second] = [newUser(), newUser()];
         assert.equal(await accounts.create(first, newAccountNamed(name, { issuer }), NOW), first);
-        await addTo(subscriptions, asUser(first), drafts(0, 3), NOW);
+        await addTo(subscriptions, asUser(first), additions(0, 3), NOW);
         await add(first);
         await accounts.delete(asUser(first), NOW);
         assert.equal(
@@ -175,17 +175,17 @@ export function describeAccountChanges(context: AccountsContext): void {
         assert.deepEqual(await accounts.find(name, issuer), account);
         assert.deepEqual(await everythingOf(second), { account, list: EMPTY, tokens: [], sessions: [] });
         assert.equal(await accounts.get(first), undefined);
-        await assert.rejects(addTo(subscriptions, asUser(first), drafts(0, 1), NOW), isAccessRevoked);
+        await assert.rejects(addTo(subscriptions, asUser(first), additions(0, 1), NOW), isAccessRevoked);
       }
     });
 
     test("deletion: writes for a deleted user → refused", async () => {
       const { account } = await newAccountWithData();
       await accounts.delete(asUser(account.user), NOW);
-      await assert.rejects(addTo(subscriptions, asUser(account.user), drafts(50, 1), NOW), isAccessRevoked);
-      await assert.rejects(addTo(subscriptions, asUser(account.user), drafts(0, 30), NOW), isAccessRevoked);
-      await assert.rejects(removeFrom(subscriptions, asUser(account.user), draft(0).id, NOW), isAccessRevoked);
-      await assert.rejects(removeFrom(subscriptions, asUser(account.user), draft(99).id, NOW), isAccessRevoked);
+      await assert.rejects(addTo(subscriptions, asUser(account.user), additions(50, 1), NOW), isAccessRevoked);
+      await assert.rejects(addTo(subscriptions, asUser(account.user), additions(0, 30), NOW), isAccessRevoked);
+      await assert.rejects(removeFrom(subscriptions, asUser(account.user), addition(0).id, NOW), isAccessRevoked);
+      await assert.rejects(removeFrom(subscriptions, asUser(account.user), addition(99).id, NOW), isAccessRevoked);
       for (const kind of ["token", "session"] as const) {
         const refused = credential(account.user, { kind });
         assert.equal(await accounts.addCredential(SERVER, refused), "gone");
@@ -201,7 +201,7 @@ export function describeAccountChanges(context: AccountsContext): void {
       await accounts.delete(asUser(gone.user), NOW);
       const outcomes = await Promise.allSettled(
         times(40, (index) =>
-          addTo(subscriptions, asUser((index % 2 === 0 ? gone : here).user), drafts(10 * index, 10), NOW),
+          addTo(subscriptions, asUser((index % 2 === 0 ? gone : here).user), additions(10 * index, 10), NOW),
         ),
       );
       for (const [index, { status }] of outcomes.entries())
@@ -213,14 +213,14 @@ export function describeAccountChanges(context: AccountsContext): void {
     test("deletion: concurrent writes → leave nothing behind", async () => {
       for (let round = 0; round < 5; round += 1) {
         const { user } = await newAccount();
-        await addTo(subscriptions, asUser(user), drafts(0, 100), NOW);
+        await addTo(subscriptions, asUser(user), additions(0, 100), NOW);
         const write = (index: number): Promise<unknown> =>
           index % 3 === 2
-            ? removeFrom(subscriptions, asUser(user), draft(index).id, NOW)
-            : addTo(subscriptions, asUser(user), drafts(1_000 + 50 * index, 1 + ((index * 17) % 100)), NOW);
+            ? removeFrom(subscriptions, asUser(user), addition(index).id, NOW)
+            : addTo(subscriptions, asUser(user), additions(1_000 + 50 * index, 1 + ((index * 17) % 100)), NOW);
         const earlier = Promise.allSettled(times(20, write));
         // Every other round waits for one write before it deletes.
-        if (round % 2 === 1) await addTo(subscriptions, asUser(user), [draft(900)], NOW);
+        if (round % 2 === 1) await addTo(subscriptions, asUser(user), [addition(900)], NOW);
         const deleted = accounts.delete(asUser(user), NOW);
         const meanwhile = Promise.allSettled(times(20, (index) => write(20 + index)));
         assert.equal(await deleted, "deleted");
@@ -228,7 +228,7 @@ export function describeAccountChanges(context: AccountsContext): void {
         assertDoneOrRevoked([...(await earlier), ...(await meanwhile), ...after]);
         assert.ok(after.every(({ status }) => status === "rejected"));
         assert.deepEqual(await listOf(user), EMPTY);
-        for (const { id } of drafts(0, 100)) assert.equal(await findOne(subscriptions, user, id), undefined);
+        for (const { id } of additions(0, 100)) assert.equal(await findOne(subscriptions, user, id), undefined);
       }
     });
 
@@ -236,15 +236,15 @@ export function describeAccountChanges(context: AccountsContext): void {
       const [large, other] = [await newAccount(), await newAccount()];
       const count = 20_000;
       for (let from = 0; from < count; from += 2_000)
-        await addTo(subscriptions, asUser(large.user), drafts(from, 2_000), NOW);
-      await removeFrom(subscriptions, asUser(large.user), draft(1).id, NOW);
-      const isLeft = async () => (await findOne(subscriptions, large.user, draft(0).id)) !== undefined;
+        await addTo(subscriptions, asUser(large.user), additions(from, 2_000), NOW);
+      await removeFrom(subscriptions, asUser(large.user), addition(1).id, NOW);
+      const isLeft = async () => (await findOne(subscriptions, large.user, addition(0).id)) !== undefined;
       const deleting = accounts.delete(asUser(large.user), NOW);
       while ((await accounts.get(large.user)) !== undefined) await setImmediate();
-      await addTo(subscriptions, asUser(other.user), drafts(0, 3), NOW);
+      await addTo(subscriptions, asUser(other.user), additions(0, 3), NOW);
       assert.equal(await isLeft(), true, "written while some of the list was still to be erased");
       assert.deepEqual(await listOf(large.user), EMPTY, "none of it is shown meanwhile");
-      await assert.rejects(addTo(subscriptions, asUser(large.user), drafts(count, 1), NOW), isAccessRevoked);
+      await assert.rejects(addTo(subscriptions, asUser(large.user), additions(count, 1), NOW), isAccessRevoked);
       assert.equal(await deleting, "deleted");
       assert.equal(await isLeft(), false);
       assert.equal((await listOf(other.user)).total, 3);
@@ -274,11 +274,11 @@ export function describeAccountChanges(context: AccountsContext): void {
 
     /** Every write that a request can ask for. `target` is a token that it may revoke. */
     const WRITES: Record<string, (caller: Caller, target: string, at: Date) => Promise<unknown>> = {
-      "add, the first time": (caller, _, at) => addTo(subscriptions, caller, drafts(100, 2), at),
-      "add, another new feed": (caller, _, at) => addTo(subscriptions, caller, [draft(200)], at),
-      "add, a conflict": (caller, _, at) => addTo(subscriptions, caller, [draft(0)], at),
-      remove: (caller, _, at) => removeFrom(subscriptions, caller, draft(1).id, at),
-      "remove, not there": (caller, _, at) => removeFrom(subscriptions, caller, draft(99).id, at),
+      "add, the first time": (caller, _, at) => addTo(subscriptions, caller, additions(100, 2), at),
+      "add, another new feed": (caller, _, at) => addTo(subscriptions, caller, [addition(200)], at),
+      "add, a conflict": (caller, _, at) => addTo(subscriptions, caller, [addition(0)], at),
+      remove: (caller, _, at) => removeFrom(subscriptions, caller, addition(1).id, at),
+      "remove, not there": (caller, _, at) => removeFrom(subscriptions, caller, addition(99).id, at),
       addCredential: (caller, _, at) => accounts.addCredential(caller, credential(caller.user, { createdAt: at })),
       removeCredential: (caller, target, at) => accounts.removeCredential(caller, "token", target, at),
       "removeCredential, not there": (caller, _, at) => accounts.removeCredential(caller, "token", randomUUID(), at),
@@ -302,7 +302,7 @@ export function describeAccountChanges(context: AccountsContext): void {
         const [revoked, expired] = [await add(user, { kind }), await add(user, { kind, expiresAt: later(1_000) })];
         assert.equal(await accounts.removeCredential(asUser(user), kind, revoked.credential.id, NOW), true);
         // After a successful addition, an engine might skip its checks.
-        await addTo(subscriptions, callerOf(user, expired), [draft(50)], later(999));
+        await addTo(subscriptions, callerOf(user, expired), [addition(50)], later(999));
         const before = await everythingOf(user);
         for (const [name, write] of Object.entries(WRITES)) {
           for (const hash of [revoked.hash, expired.hash, newHash(), ZERO_HASH]) {
@@ -333,14 +333,14 @@ export function describeAccountChanges(context: AccountsContext): void {
       const tokens = await Promise.all(times(4, () => add(user)));
       const [gone] = tokens;
       assert.ok(gone);
-      await addTo(subscriptions, callerOf(user, tokens[1] ?? gone), drafts(500, 2), NOW);
+      await addTo(subscriptions, callerOf(user, tokens[1] ?? gone), additions(500, 2), NOW);
       await accounts.removeCredential(asUser(user), "token", gone.credential.id, NOW);
       const outcomes = await Promise.allSettled(
         times(40, (index) => {
           const caller = callerOf(user, tokens[index % 4] ?? gone);
           return index % 8 > 3
-            ? removeFrom(subscriptions, caller, draft(index - 4).id, NOW)
-            : addTo(subscriptions, caller, drafts(index, 1), NOW);
+            ? removeFrom(subscriptions, caller, addition(index - 4).id, NOW)
+            : addTo(subscriptions, caller, additions(index, 1), NOW);
         }),
       );
       for (const [index, outcome] of outcomes.entries())

@@ -6,10 +6,10 @@ import { asUser, isRefusal, LOCAL_USER, StoreUnavailable, type UserId } from "..
 
 import {
   type AccountsContext,
+  addition,
+  additions,
   countOf,
   credential,
-  draft,
-  drafts,
   MEMBER,
   NOW,
   newAccountNamed,
@@ -39,8 +39,8 @@ export function describeCreation(context: AccountsContext): void {
       const fresh = await openForTest(t);
       assert.equal(await fresh.accounts.isEmpty(), true);
       assert.deepEqual(await fresh.people.page({ offset: 0, size: 10 }), { people: [], total: 0 });
-      await addTo(fresh.subscriptions, asUser(LOCAL_USER), drafts(0, 10), NOW);
-      await removeFrom(fresh.subscriptions, asUser(LOCAL_USER), draft(4).id, NOW);
+      await addTo(fresh.subscriptions, asUser(LOCAL_USER), additions(0, 10), NOW);
+      await removeFrom(fresh.subscriptions, asUser(LOCAL_USER), addition(4).id, NOW);
       const before = await listOf(LOCAL_USER, fresh.subscriptions);
       assert.equal(before.total, 9);
 
@@ -57,7 +57,7 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal(await fresh.accounts.get(4_711), undefined);
       assert.deepEqual(await listOf(LOCAL_USER, fresh.subscriptions), before);
       assert.deepEqual(await listOf(4_711, fresh.subscriptions), EMPTY);
-      const [outcome] = await addTo(fresh.subscriptions, asUser(LOCAL_USER), [draft(100)], NOW);
+      const [outcome] = await addTo(fresh.subscriptions, asUser(LOCAL_USER), [addition(100)], NOW);
       assert.ok(outcome !== undefined && !isRefusal(outcome));
 
       assert.equal(await fresh.accounts.create(4_712, newAccountNamed("bob"), NOW), 4_712);
@@ -73,13 +73,13 @@ export function describeCreation(context: AccountsContext): void {
 
     test("first account: deleted → its list is gone, and no other account gets its user id", async (t) => {
       const fresh = await openForTest(t);
-      await addTo(fresh.subscriptions, asUser(LOCAL_USER), drafts(0, 10), NOW);
+      await addTo(fresh.subscriptions, asUser(LOCAL_USER), additions(0, 10), NOW);
       assert.equal(await fresh.accounts.create(4_711, newAccountNamed("ann"), NOW), LOCAL_USER);
       assert.equal(await fresh.accounts.delete(asUser(LOCAL_USER), NOW), "deleted");
       assert.equal(await fresh.accounts.isEmpty(), true);
       assert.equal(await fresh.accounts.get(LOCAL_USER), undefined);
       assert.deepEqual(await listOf(LOCAL_USER, fresh.subscriptions), EMPTY);
-      await assert.rejects(addTo(fresh.subscriptions, asUser(LOCAL_USER), drafts(0, 1), NOW), isAccessRevoked);
+      await assert.rejects(addTo(fresh.subscriptions, asUser(LOCAL_USER), additions(0, 1), NOW), isAccessRevoked);
 
       assert.equal(await fresh.accounts.create(4_712, newAccountNamed("ann"), NOW), 4_712);
       assert.equal(await fresh.accounts.create(4_713, newAccountNamed("bob"), NOW), 4_713);
@@ -213,7 +213,7 @@ export function describeCreation(context: AccountsContext): void {
 
     test("accounts: a user id that is in use → refused", async () => {
       const [{ user, name }, reader] = [await newAccount(), newUser()];
-      await addTo(subscriptions, asUser(reader), drafts(1, 1), NOW);
+      await addTo(subscriptions, asUser(reader), additions(1, 1), NOW);
       for (const taken of [user, reader])
         await assert.rejects(accounts.create(taken, newAccountNamed(`name-${newUser()}`), NOW), StoreUnavailable);
       assert.equal((await accounts.get(user))?.account.name, name);
@@ -265,7 +265,7 @@ export function describeCreation(context: AccountsContext): void {
 
     test("invitations: a local list → not taken over", async (context) => {
       const { accounts: others, subscriptions: lists } = await openForTest(context);
-      await addTo(lists, asUser(LOCAL_USER), drafts(1, 3), NOW);
+      await addTo(lists, asUser(LOCAL_USER), additions(1, 3), NOW);
       const [stranger, ann] = [newUser(), newUser()];
       assert.equal(
         await others.create(stranger, newAccountNamed("stranger", { isCreatedByOperator: false }), NOW),

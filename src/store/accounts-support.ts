@@ -12,7 +12,7 @@ import {
 } from "../account-store.ts";
 import { hashSecret } from "../accounts.ts";
 import type { PeopleStore } from "../people-store.ts";
-import { AccessRevoked, asUser, type Draft, type SubscriptionStore, type UserId } from "../subscriptions.ts";
+import { AccessRevoked, type Addition, asUser, type SubscriptionStore, type UserId } from "../subscriptions.ts";
 
 export const NOW = new Date("2026-01-02T03:04:05.678Z");
 /** A caller that adds credentials without having one itself. */
@@ -34,12 +34,12 @@ export const times = <T>(count: number, make: (index: number) => T): T[] =>
   Array.from({ length: count }, (_, at) => make(at));
 export const countOf = <T>(values: readonly T[], wanted: T) => values.filter((value) => value === wanted).length;
 
-export function draft(number: number): Draft {
+export function addition(number: number): Addition {
   const id = `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
   return { kind: "add", id, feedUrl: `https://feeds.example/${number}/`, feed: `feeds.example/${number}` };
 }
 
-export const drafts = (from: number, count: number) => times(count, (index) => draft(from + index));
+export const additions = (from: number, count: number) => times(count, (index) => addition(from + index));
 
 /** Every password hash is different, as real ones are: an engine may use them to detect a repeated attempt. */
 export function newAccountNamed(name: string, more: Partial<NewAccount> = {}): NewAccount {
@@ -127,8 +127,8 @@ export async function createContext(open: () => Promise<Stores>) {
   /** An account with some of everything: items, removals, tokens, sessions. */
   async function newAccountWithData(): Promise<{ account: Account; token: NewCredential; session: NewCredential }> {
     const account = await newAccount();
-    await addTo(subscriptions, asUser(account.user), drafts(0, 20), NOW);
-    for (const { id } of drafts(5, 3)) await removeFrom(subscriptions, asUser(account.user), id, NOW);
+    await addTo(subscriptions, asUser(account.user), additions(0, 20), NOW);
+    for (const { id } of additions(5, 3)) await removeFrom(subscriptions, asUser(account.user), id, NOW);
     const token = await add(account.user, { label: "a player" });
     const session = await add(account.user, { kind: "session" });
     return { account, token, session };

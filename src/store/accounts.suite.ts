@@ -12,10 +12,10 @@ import { describeAccountChanges } from "./accounts-changes.suite.ts";
 import { describeCreation } from "./accounts-creation.suite.ts";
 import { describeCredentials } from "./accounts-credentials.suite.ts";
 import {
+  addition,
+  additions,
   createContext,
   credential,
-  draft,
-  drafts,
   MEMBER,
   NOW,
   newAccountNamed,
@@ -32,8 +32,8 @@ export async function fillAccount(store: Store, user: UserId, count: number): Pr
     user,
   );
   for (let from = 0; from < count; from += 2_000)
-    await addTo(store, asUser(user), drafts(from, Math.min(2_000, count - from)), NOW);
-  assert.equal(await removeFrom(store, asUser(user), draft(1).id, NOW), true);
+    await addTo(store, asUser(user), additions(from, Math.min(2_000, count - from)), NOW);
+  assert.equal(await removeFrom(store, asUser(user), addition(1).id, NOW), true);
 }
 
 /** Once `here` has confirmed a revocation, `there` rejects the credential, even while it is in continuous use. */
@@ -94,7 +94,7 @@ export async function assertNoLateWrites(here: Stores, there: Stores): Promise<v
         const write =
           index === 0
             ? there.accounts.addCredential(caller, credential(user))
-            : addTo(there.subscriptions, caller, [draft(next)], NOW);
+            : addTo(there.subscriptions, caller, [addition(next)], NOW);
         await write.catch((error: unknown) => {
           assert.ok(error instanceof AccessRevoked, String(error));
           refused += 1;

@@ -4,8 +4,8 @@ import { AppClient, CLIENT_KINDS, feedOf, type SyncServer, spell } from "../../t
 import type { Store } from "../account-store.ts";
 import type { Client } from "../app-store.ts";
 import { AppSync } from "../app-sync.ts";
-import { readDraft } from "../imports.ts";
-import { asUser, type Draft, everySubscription, positionAt, type UserId } from "../subscriptions.ts";
+import { toAddition } from "../imports.ts";
+import { type Addition, asUser, everySubscription, positionAt, type UserId } from "../subscriptions.ts";
 
 const SEED = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
 const START = Date.parse("2026-01-02T03:04:05.678Z");
@@ -116,10 +116,10 @@ async function changeOnWebPage(
   feed: number,
   now: number,
 ): Promise<void> {
-  const draft = readDraft(spell(feed, now)) as Draft;
+  const addition = toAddition(spell(feed, now)) as Addition;
   if (isAdding) oracle.added(feed);
   else oracle.removed(feed);
-  const change = isAdding ? draft : ({ kind: "remove", feed: draft.feed } as const);
+  const change = isAdding ? addition : ({ kind: "remove", feed: addition.feed } as const);
   await store.change(asUser(user), [change], new Date(now));
 }
 

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Store } from "../account-store.ts";
 import { MAX_DEVICES } from "../app-store.ts";
-import { readDraft } from "../imports.ts";
-import { asUser, type Draft } from "../subscriptions.ts";
+import { toAddition } from "../imports.ts";
+import { type Addition, asUser } from "../subscriptions.ts";
 import { A, B, createAppContext, HOUR, play, START, url } from "./apps-support.ts";
 
 /** The contract of every engine for app sync. `store` is empty. */
@@ -20,7 +20,7 @@ export function describeApps(engine: string, store: Store): void {
         ["antennapod_local:x", ""],
       ]);
       const { items } = await store.page(user, { offset: 0, size: 10 });
-      const ids = [url("a"), url("b")].map((one) => (readDraft(one) as Draft).id);
+      const ids = [url("a"), url("b")].map((one) => (toAddition(one) as Addition).id);
       assert.deepEqual(
         items.map(({ id }) => id),
         ids,
@@ -299,7 +299,7 @@ export function describeApps(engine: string, store: Store): void {
       const { timestamp } = await feeds(user, A, 0);
       const [{ id } = { id: "" }] = (await store.page(user, { offset: 0, size: 1 })).items;
       const update = async (feedUrl: string) => {
-        const { feed } = readDraft(feedUrl) as Draft;
+        const { feed } = toAddition(feedUrl) as Addition;
         await store.change(asUser(user), [{ kind: "update", id, feedUrl, feed }], at());
       };
       await update(url("b"));

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { draftOf, draftsOf, idOf, statusOf } from "../../test/support/lists.ts";
+import { additionOf, additionsOf, idOf, statusOf } from "../../test/support/lists.ts";
 import { fc } from "../../test/support/properties.ts";
 import { changesSince } from "../changes.ts";
 import { listRemovals } from "../removals.ts";
@@ -27,7 +27,7 @@ function newUser(): UserId {
 
 const remove = (id: number): Change => ({ kind: "remove", id: idOf(id) });
 function update(id: number, feed: number | string): Change {
-  const { feedUrl, feed: key } = draftOf(id, feed);
+  const { feedUrl, feed: key } = additionOf(id, feed);
   return { kind: "update", id: idOf(id), feedUrl, feed: key };
 }
 
@@ -50,14 +50,14 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       const user = newUser();
       const { outcomes, sequence } = await change(
         user,
-        ...draftsOf(1, 2),
+        ...additionsOf(1, 2),
         remove(1),
-        draftOf(1, 3),
+        additionOf(1, 3),
         update(2, 4),
         update(9, 5),
         update(1, 4),
         remove(9),
-        draftOf(5, 2),
+        additionOf(5, 2),
       );
       assert.deepEqual(
         outcomes.map((outcome) => ("refused" in outcome ? outcome.refused : "done")),
@@ -69,26 +69,26 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
 
     test("update: another feed URL → id, position and timestamp stay", async () => {
       const user = newUser();
-      await change(user, ...draftsOf(1, 3));
+      await change(user, ...additionsOf(1, 3));
       const { outcomes, sequence } = await store.change(asUser(user), [update(2, "new")], LATER);
       assert.deepEqual(outcomes, [{ id: idOf(2), feedUrl: "https://feeds.example/new", subscribedAt: NOW }]);
       assert.equal(sequence, 5);
       assert.deepEqual(shown(await listed(user)), ["1 1", "2 new", "3 3"]);
       // The old feed is free again, and the new one is taken.
-      const again = await change(user, draftOf(8, "new"), draftOf(9, 2));
+      const again = await change(user, additionOf(8, "new"), additionOf(9, 2));
       assert.deepEqual(again.outcomes.map(statusOf), ["already-subscribed", "added"]);
     });
 
     test("update: another spelling of its own feed → no conflict", async () => {
       const user = newUser();
-      await change(user, ...draftsOf(1, 2));
+      await change(user, ...additionsOf(1, 2));
       const [own] = (await change(user, { ...update(1, 1), feedUrl: "http://FEEDS.example/1" } as Change)).outcomes;
       assert.deepEqual(own, { id: idOf(1), feedUrl: "http://FEEDS.example/1", subscribedAt: NOW });
     });
 
     test("update: another subscription has the feed → 409 that names it", async () => {
       const user = newUser();
-      await change(user, ...draftsOf(1, 2));
+      await change(user, ...additionsOf(1, 2));
       const { outcomes, sequence } = await change(user, update(1, 2));
       assert.deepEqual(outcomes, [{ refused: "already-subscribed", existingId: idOf(2) }]);
       assert.equal(sequence, 2);
@@ -96,8 +96,8 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
 
     test("remove: by id or by feed → the subscription that was removed", async () => {
       const user = newUser();
-      await change(user, ...draftsOf(1, 3));
-      const byFeed = { kind: "remove", feed: draftOf(0, 3).feed } as const;
+      await change(user, ...additionsOf(1, 3));
+      const byFeed = { kind: "remove", feed: additionOf(0, 3).feed } as const;
       const { outcomes } = await change(user, remove(1), byFeed, byFeed);
       assert.deepEqual(outcomes, [
         { id: idOf(1), feedUrl: "https://feeds.example/1", subscribedAt: NOW },
@@ -109,9 +109,9 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
 
     test("add: id of another feed and a fallback → the fallback, unless that is taken too", async () => {
       const user = newUser();
-      await change(user, ...draftsOf(1, 2));
+      await change(user, ...additionsOf(1, 2));
       const withFallback = (id: number, fallback: number, feed: string) => ({
-        ...draftOf(id, feed),
+        ...additionOf(id, feed),
         fallbackId: idOf(fallback),
       });
       const { outcomes } = await change(
@@ -130,7 +130,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
     test("changesSince: 0 → the whole list, and no removals", async () => {
       const user = newUser();
       assert.deepEqual(await since(user, 0), { changed: [], removed: [], next: START, hasMore: false });
-      await change(user, ...draftsOf(1, 3), remove(2));
+      await change(user, ...additionsOf(1, 3), remove(2));
       const { changed, removed, next, hasMore } = await since(user, 0);
       assert.deepEqual([shown(changed), removed, next, hasMore], [["1 1", "3 3"], [], positionAt(4), false]);
       assert.deepEqual(changed[0], { id: idOf(1), feedUrl: "https://feeds.example/1", subscribedAt: NOW });
@@ -138,8 +138,17 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
 
     test("changesSince: a number → net changes in order, removals only of items that existed then", async () => {
       const user = newUser();
-      const { sequence: start } = await change(user, ...draftsOf(1, 4));
-      await change(user, draftOf(5, 5), update(1, "x"), remove(2), draftOf(6, 6), remove(6), remove(3), draftOf(3, 3));
+      const { sequence: start } = await change(user, ...additionsOf(1, 4));
+      await change(
+        user,
+        additionOf(5, 5),
+        update(1, "x"),
+        remove(2),
+        additionOf(6, 6),
+        remove(6),
+        remove(3),
+        additionOf(3, 3),
+      );
       const page = await since(user, start);
       assert.deepEqual(shown(page.changed), ["5 5", "1 x", "3 3"]);
       assert.deepEqual(page.removed, [{ id: idOf(2), feedUrl: "https://feeds.example/2" }]);
@@ -148,7 +157,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
 
     test("changesSince: a number that the list never had → undefined", async () => {
       const user = newUser();
-      const { sequence } = await change(user, ...draftsOf(1, 2));
+      const { sequence } = await change(user, ...additionsOf(1, 2));
       assert.ok(await isUnknown(user, sequence + 1));
       assert.ok(await isUnknown(newUser(), 1));
       const ahead = { sequence, removalsAfter: sequence + 1 };
@@ -157,7 +166,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
 
     test("changesSince: pages with writes in between → the reader ends up with the list", async () => {
       const someChange = fc.oneof(
-        fc.tuple(fc.nat({ max: 8 }), fc.nat({ max: 8 })).map(([id, feed]): Change => draftOf(id, feed)),
+        fc.tuple(fc.nat({ max: 8 }), fc.nat({ max: 8 })).map(([id, feed]): Change => additionOf(id, feed)),
         fc.tuple(fc.nat({ max: 8 }), fc.nat({ max: 8 })).map(([id, feed]) => update(id, feed)),
         fc.nat({ max: 8 }).map(remove),
       );
@@ -192,25 +201,25 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
 
     test("everySubscription: items are removed and added meanwhile → no item that stays is missing", async () => {
       const user = newUser();
-      await change(user, ...draftsOf(0, 1_000));
+      await change(user, ...additionsOf(0, 1_000));
       const read: string[] = [];
       let next = 0;
       for await (const piece of everySubscription(store, user)) {
         read.push(...piece.map(({ id }) => id));
         // Removes items that were already read, so that the later ones move up.
-        await change(user, remove(next), remove(next + 1), draftOf(5_000 + next, 5_000 + next));
+        await change(user, remove(next), remove(next + 1), additionOf(5_000 + next, 5_000 + next));
         next += 2;
       }
       assert.equal(new Set(read).size, read.length);
-      const missing = draftsOf(0, 1_000).filter(({ id }) => !read.includes(id));
+      const missing = additionsOf(0, 1_000).filter(({ id }) => !read.includes(id));
       assert.deepEqual(missing, []);
     });
 
     test("removals: removed items → newest first, with their times; not those added again", async () => {
       const user = newUser();
-      await change(user, ...draftsOf(1, 5));
+      await change(user, ...additionsOf(1, 5));
       await change(user, remove(1), remove(2), remove(3), update(4, 40));
-      await store.change(asUser(user), [remove(5), draftOf(2, 2), draftOf(6, 3)], LATER);
+      await store.change(asUser(user), [remove(5), additionOf(2, 2), additionOf(6, 3)], LATER);
       const removals = await store.removals(user, 10);
       assert.deepEqual(shown(removals), ["5 5", "3 3", "1 1"]);
       assert.deepEqual(
@@ -229,9 +238,9 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       const folders = ["News/Tech", "Äpfel"];
       await change(
         user,
-        { ...draftOf(1, 1), title: "Mine", folders },
-        { ...draftOf(2, 2), title: "Two" },
-        draftOf(3, 3),
+        { ...additionOf(1, 1), title: "Mine", folders },
+        { ...additionOf(2, 2), title: "Two" },
+        additionOf(3, 3),
       );
       await change(user, remove(1), remove(2), remove(3));
       assert.deepEqual(
@@ -248,8 +257,8 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       const user = newUser();
       const pathOf = (length: number) => "x".repeat(length);
       const [longest, tooLong] = [300, 301].map((length) => [...[255, 256, 210].map(pathOf), pathOf(length)]);
-      await change(user, { ...draftOf(1, 1), title: "One", folders: longest ?? [] });
-      await change(user, { ...draftOf(2, 2), title: "Two", folders: tooLong ?? [] });
+      await change(user, { ...additionOf(1, 1), title: "One", folders: longest ?? [] });
+      await change(user, { ...additionOf(2, 2), title: "Two", folders: tooLong ?? [] });
       await change(user, remove(1), remove(2));
       assert.deepEqual(
         (await store.removals(user, 10)).map(({ title, folders }) => [title, folders]),
@@ -262,14 +271,14 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
 
     test("removals: the same feed removed several times → listed once, with the last time", async () => {
       const user = newUser();
-      await change(user, draftOf(1, 1), remove(1), draftOf(2, 1));
+      await change(user, additionOf(1, 1), remove(1), additionOf(2, 1));
       await store.change(asUser(user), [remove(2)], LATER);
       assert.deepEqual(shown(await listRemovals(store, user, 10)), ["2 1"]);
     });
 
     test("forgetRemovals: older than the limit → erased, and readers that have not seen them must start over", async () => {
       const user = newUser();
-      const { sequence: start } = await change(user, ...draftsOf(1, 3));
+      const { sequence: start } = await change(user, ...additionsOf(1, 3));
       const { sequence: old } = await store.change(asUser(user), [remove(1)], NOW);
       await store.change(asUser(user), [remove(2)], LATER);
       await store.forgetRemovals(NOW);
@@ -283,8 +292,11 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
 
     test("forgetRemovals: several thousand removals → all erased", async () => {
       const user = newUser();
-      await change(user, ...draftsOf(1, 2_500));
-      const { sequence } = await change(user, ...draftsOf(1, 2_500).map(({ id }): Change => ({ kind: "remove", id })));
+      await change(user, ...additionsOf(1, 2_500));
+      const { sequence } = await change(
+        user,
+        ...additionsOf(1, 2_500).map(({ id }): Change => ({ kind: "remove", id })),
+      );
       await store.forgetRemovals(LATER);
       assert.ok(await isUnknown(user, sequence - 1));
       const none = { changed: [], removed: [], next: positionAt(sequence), hasMore: false };
@@ -293,12 +305,12 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
 
     test("changesSince: whole list page by page after removals were forgotten → every page, and later removals", async () => {
       const user = newUser();
-      await change(user, ...draftsOf(1, 6), remove(2));
+      await change(user, ...additionsOf(1, 6), remove(2));
       await store.forgetRemovals(LATER);
       const first = await after(user, START, 2);
       assert.deepEqual([shown(first.changed), first.hasMore], [["1 1", "3 3"], true]);
       // An item that was read, one that was not, and a new one.
-      await store.change(asUser(user), [remove(1), remove(5), draftOf(9, 9)], LATER);
+      await store.change(asUser(user), [remove(1), remove(5), additionOf(9, 9)], LATER);
       const second = await after(user, first.next, 2);
       assert.deepEqual([shown(second.changed), second.removed.length], [["4 4", "6 6"], 0]);
       const third = await after(user, second.next, 10);
@@ -310,8 +322,8 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
 
     test("sequences: users with and without a list → one number each, in their order", async () => {
       const [one, other, none] = [newUser(), newUser(), newUser()];
-      await change(one, ...draftsOf(1, 3), remove(1));
-      await change(other, ...draftsOf(1, 2));
+      await change(one, ...additionsOf(1, 3), remove(1));
+      await change(other, ...additionsOf(1, 2));
       assert.deepEqual(await store.sequences([other, none, one, other]), [2, 0, 4, 2]);
       assert.deepEqual(await store.sequences([]), []);
       assert.equal((await store.page(one, { offset: 0, size: 1 })).sequence, 4);
@@ -322,8 +334,8 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       const user = newUser();
       const seen: [UserId, number, number][] = [];
       store.watch((whose, { sequenceBefore, sequence }) => seen.push([whose, sequenceBefore, sequence]));
-      await change(user, ...draftsOf(1, 2));
-      await change(user, draftOf(9, 1), remove(8));
+      await change(user, ...additionsOf(1, 2));
+      await change(user, additionOf(9, 1), remove(8));
       await change(user, remove(1));
       store.watch(() => undefined);
       await change(user, remove(2));

@@ -2,13 +2,20 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { addTo, findOne, removeFrom, statusOf } from "../../test/support/lists.ts";
 import { fc } from "../../test/support/properties.ts";
-import { asUser, type Draft, isRefusal, type Outcome, type SubscriptionStore, type UserId } from "../subscriptions.ts";
+import {
+  type Addition,
+  asUser,
+  isRefusal,
+  type Outcome,
+  type SubscriptionStore,
+  type UserId,
+} from "../subscriptions.ts";
 import { describeChanges } from "./changes.suite.ts";
 import { describeDetails } from "./details.suite.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 
-function draft(id: number, feed: number | string): Draft {
+function addition(id: number, feed: number | string): Addition {
   const text = `00000000-0000-4000-8000-${id.toString(16).padStart(12, "0")}`;
   return {
     kind: "add",
@@ -28,7 +35,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       users += 1;
       return users;
     };
-    const add = (user: UserId, ...drafts: Draft[]) => addTo(store, asUser(user), drafts, NOW);
+    const add = (user: UserId, ...additions: Addition[]) => addTo(store, asUser(user), additions, NOW);
     const list = async (user: UserId, offset = 0, size = 1_000) => (await store.page(user, { offset, size })).items;
     const ids = async (user: UserId) => (await list(user)).map(({ id }) => id);
     const total = async (user: UserId) => (await store.page(user, { offset: 0, size: 1 })).total;
@@ -37,7 +44,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
     test("add: any feed URL → stored exactly as given", async () => {
       const user = newUser();
-      const given: Draft = { ...draft(1, "x"), feedUrl: "HTTPS://Ann:s@Feeds.Example/é/👩‍👩‍👧?'\"\\;--#x" };
+      const given: Addition = { ...addition(1, "x"), feedUrl: "HTTPS://Ann:s@Feeds.Example/é/👩‍👩‍👧?'\"\\;--#x" };
       const kept = { id: given.id, feedUrl: given.feedUrl, subscribedAt: NOW };
       assert.deepEqual(await add(user, given), [kept]);
       assert.deepEqual(await findOne(store, user, given.id), kept);
@@ -47,11 +54,11 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
     test("add: very long feed URLs → stored", async () => {
       const user = newUser();
       const long = {
-        ...draft(1, "x"),
+        ...addition(1, "x"),
         feedUrl: `https://feeds.example/${"🎧".repeat(2_000)}`,
         feed: `feeds.example/${"%F0%9F%8E%A7".repeat(2_000)}`,
       };
-      assert.deepEqual((await add(user, long, { ...long, ...draft(2, "y") })).map(statusOf), ["added", "added"]);
+      assert.deepEqual((await add(user, long, { ...long, ...addition(2, "y") })).map(statusOf), ["added", "added"]);
       assert.equal((await findOne(store, user, long.id))?.feedUrl, long.feedUrl);
     });
 
@@ -59,23 +66,23 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       const user = newUser();
       assert.deepEqual(await store.page(user, { offset: 0, size: 25 }), { items: [], total: 0, sequence: 0 });
       assert.deepEqual(await store.page(user, { offset: 1_000, size: 25 }), { items: [], total: 0, sequence: 0 });
-      assert.equal(await findOne(store, user, draft(1, 1).id), undefined);
-      assert.equal(await removeFrom(store, asUser(user), draft(1, 1).id, NOW), false);
+      assert.equal(await findOne(store, user, addition(1, 1).id), undefined);
+      assert.equal(await removeFrom(store, asUser(user), addition(1, 1).id, NOW), false);
     });
 
-    test("add: a batch with conflicts → outcome N belongs to draft N", async () => {
+    test("add: a batch with conflicts → outcome N belongs to addition N", async () => {
       const user = newUser();
-      await add(user, draft(1, "a"));
-      const drafts = [
-        draft(2, "a"),
-        draft(1, "b"),
-        draft(3, "c"),
-        draft(1, "a"),
-        draft(4, "c"),
-        draft(3, "d"),
-        draft(5, "e"),
+      await add(user, addition(1, "a"));
+      const additions = [
+        addition(2, "a"),
+        addition(1, "b"),
+        addition(3, "c"),
+        addition(1, "a"),
+        addition(4, "c"),
+        addition(3, "d"),
+        addition(5, "e"),
       ];
-      const outcomes = await addTo(store, asUser(user), drafts, NOW);
+      const outcomes = await addTo(store, asUser(user), additions, NOW);
       const expected = [
         "already-subscribed",
         "id-in-use",
@@ -93,53 +100,53 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       );
       for (const [index, outcome] of outcomes.entries()) {
         if (isRefusal(outcome)) continue;
-        assert.deepEqual(outcome, { id: drafts[index]?.id, feedUrl: drafts[index]?.feedUrl, subscribedAt: NOW });
+        assert.deepEqual(outcome, { id: additions[index]?.id, feedUrl: additions[index]?.feedUrl, subscribedAt: NOW });
       }
       assert.deepEqual(
         await ids(user),
-        [1, 3, 5].map((id) => draft(id, 0).id),
+        [1, 3, 5].map((id) => addition(id, 0).id),
       );
     });
 
     test("add: feed of one item and id of another → already-subscribed", async () => {
       const user = newUser();
-      await add(user, draft(1, "a"), draft(2, "b"));
-      assert.deepEqual((await add(user, draft(2, "a"))).map(statusOf), ["already-subscribed"]);
+      await add(user, addition(1, "a"), addition(2, "b"));
+      assert.deepEqual((await add(user, addition(2, "a"))).map(statusOf), ["already-subscribed"]);
     });
 
     test("add: an empty batch, a large batch → one outcome each", async () => {
       const user = newUser();
       assert.deepEqual(await addTo(store, asUser(user), [], NOW), []);
-      const drafts = Array.from({ length: 10_000 }, (_, index) => draft(index, index % 9_000));
-      const outcomes = await addTo(store, asUser(user), drafts, NOW);
+      const additions = Array.from({ length: 10_000 }, (_, index) => addition(index, index % 9_000));
+      const outcomes = await addTo(store, asUser(user), additions, NOW);
       assert.deepEqual(
         outcomes.map(statusOf),
-        drafts.map((_, index) => (index < 9_000 ? "added" : "already-subscribed")),
+        additions.map((_, index) => (index < 9_000 ? "added" : "already-subscribed")),
       );
       assert.equal(await total(user), 9_000);
     });
 
     test("lists: two users, same id and feed → independent", async () => {
       const [ann, bob] = [newUser(), newUser()];
-      assert.deepEqual((await add(ann, draft(1, "a"))).map(statusOf), ["added"]);
-      assert.equal(await findOne(store, bob, draft(1, "a").id), undefined);
-      assert.equal(await removeFrom(store, asUser(bob), draft(1, "a").id, NOW), false);
-      assert.deepEqual((await add(bob, draft(1, "b"), draft(2, "a"))).map(statusOf), ["added", "added"]);
+      assert.deepEqual((await add(ann, addition(1, "a"))).map(statusOf), ["added"]);
+      assert.equal(await findOne(store, bob, addition(1, "a").id), undefined);
+      assert.equal(await removeFrom(store, asUser(bob), addition(1, "a").id, NOW), false);
+      assert.deepEqual((await add(bob, addition(1, "b"), addition(2, "a"))).map(statusOf), ["added", "added"]);
       assert.equal(await total(ann), 1);
       assert.equal(await total(bob), 2);
-      assert.equal((await findOne(store, ann, draft(1, "a").id))?.feedUrl, "https://feeds.example/a/");
+      assert.equal((await findOne(store, ann, addition(1, "a").id))?.feedUrl, "https://feeds.example/a/");
     });
 
     test("find: ids and feeds → result N belongs to key N", async () => {
       const [ann, bob] = [newUser(), newUser()];
-      await add(ann, draft(1, "a"), draft(2, "b"), draft(3, "c"));
-      await add(bob, draft(4, "d"));
-      await removeFrom(store, asUser(ann), draft(2, "b").id, NOW);
-      const feeds = ["d", "c", "b", "a", "c", "x"].map((feed) => draft(0, feed).feed);
-      const found = (await store.find(ann, [...feeds.map((feed) => ({ feed })), { id: draft(3, 0).id }])).map(
+      await add(ann, addition(1, "a"), addition(2, "b"), addition(3, "c"));
+      await add(bob, addition(4, "d"));
+      await removeFrom(store, asUser(ann), addition(2, "b").id, NOW);
+      const feeds = ["d", "c", "b", "a", "c", "x"].map((feed) => addition(0, feed).feed);
+      const found = (await store.find(ann, [...feeds.map((feed) => ({ feed })), { id: addition(3, 0).id }])).map(
         (item) => item?.id,
       );
-      const [a, c] = [draft(1, 0).id, draft(3, 0).id];
+      const [a, c] = [addition(1, 0).id, addition(3, 0).id];
       assert.deepEqual(found, [undefined, c, undefined, a, c, undefined, c]);
       assert.deepEqual(await store.find(newUser(), [{ feed: feeds[1] ?? "" }, { id: a }]), [undefined, undefined]);
       assert.deepEqual(await store.find(ann, []), []);
@@ -147,7 +154,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
     test("page: any window → items in the order of subscribing", async () => {
       const user = newUser();
-      const order = [9, 3, 7, 1, 8, 2, 6, 4, 5].map((id) => draft(id, id));
+      const order = [9, 3, 7, 1, 8, 2, 6, 4, 5].map((id) => addition(id, id));
       await addTo(store, asUser(user), order.slice(0, 4), NOW);
       await addTo(store, asUser(user), order.slice(4), new Date(NOW.getTime() - 60_000));
       const expected = order.map(({ id }) => id);
@@ -165,21 +172,21 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
     test("remove: then add again → at the end of the list", async () => {
       const user = newUser();
-      await add(user, draft(1, "a"), draft(2, "b"), draft(3, "c"));
-      assert.equal(await removeFrom(store, asUser(user), draft(1, 0).id, NOW), true);
-      assert.equal(await removeFrom(store, asUser(user), draft(1, 0).id, NOW), false);
-      assert.equal(await findOne(store, user, draft(1, 0).id), undefined);
+      await add(user, addition(1, "a"), addition(2, "b"), addition(3, "c"));
+      assert.equal(await removeFrom(store, asUser(user), addition(1, 0).id, NOW), true);
+      assert.equal(await removeFrom(store, asUser(user), addition(1, 0).id, NOW), false);
+      assert.equal(await findOne(store, user, addition(1, 0).id), undefined);
       assert.equal(await total(user), 2);
-      assert.deepEqual((await add(user, draft(1, "a"))).map(statusOf), ["added"]);
+      assert.deepEqual((await add(user, addition(1, "a"))).map(statusOf), ["added"]);
       assert.deepEqual(
         await ids(user),
-        [2, 3, 1].map((id) => draft(id, 0).id),
+        [2, 3, 1].map((id) => addition(id, 0).id),
       );
-      await removeFrom(store, asUser(user), draft(2, 0).id, NOW);
-      assert.deepEqual((await add(user, draft(9, "b"), draft(2, "z"))).map(statusOf), ["added", "added"]);
+      await removeFrom(store, asUser(user), addition(2, 0).id, NOW);
+      assert.deepEqual((await add(user, addition(9, "b"), addition(2, "z"))).map(statusOf), ["added", "added"]);
       assert.deepEqual(
         await ids(user),
-        [3, 1, 9, 2].map((id) => draft(id, 0).id),
+        [3, 1, 9, 2].map((id) => addition(id, 0).id),
       );
     });
 
@@ -193,10 +200,10 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
             let next = 0;
             for (const [isAdding, at, count] of commands) {
               if (isAdding) {
-                const drafts = Array.from({ length: count }, (_, index) => draft(next + index, next + index));
+                const additions = Array.from({ length: count }, (_, index) => addition(next + index, next + index));
                 next += count;
-                await addTo(store, asUser(user), drafts, NOW);
-                model.push(...drafts.map(({ id }) => id));
+                await addTo(store, asUser(user), additions, NOW);
+                model.push(...additions.map(({ id }) => id));
               } else if (model.length > 0) {
                 const [removed = ""] = model.splice((at * 7919) % model.length, 1);
                 assert.equal(await removeFrom(store, asUser(user), removed, NOW), true);
@@ -217,9 +224,9 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
     });
 
     test("change: any requests, in sequence or concurrent → same outcomes as one at a time", async () => {
-      const someDraft = fc.tuple(fc.nat({ max: 30 }), fc.nat({ max: 30 })).map(([id, feed]) => draft(id, feed));
+      const someAddition = fc.tuple(fc.nat({ max: 30 }), fc.nat({ max: 30 })).map(([id, feed]) => addition(id, feed));
       const command = fc.oneof(
-        { weight: 3, arbitrary: fc.array(someDraft, { maxLength: 4 }) },
+        { weight: 3, arbitrary: fc.array(someAddition, { maxLength: 4 }) },
         { weight: 1, arbitrary: fc.nat({ max: 30 }) },
       );
       await fc.assert(
@@ -227,8 +234,8 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
           fc.array(fc.array(command, { minLength: 1, maxLength: 4 }), { maxLength: 12 }),
           async (steps) => {
             const user = newUser();
-            let model: Draft[] = [];
-            const addToModel = (added: Draft) => {
+            let model: Addition[] = [];
+            const addToModel = (added: Addition) => {
               if (model.some(({ feed }) => feed === added.feed)) return "already-subscribed";
               if (model.some(({ id }) => id === added.id)) return "id-in-use";
               model.push(added);
@@ -241,11 +248,11 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
             };
             for (const commands of steps) {
               const expected = commands.map((one) =>
-                typeof one === "number" ? removeFromModel(draft(one, 0).id) : one.map(addToModel),
+                typeof one === "number" ? removeFromModel(addition(one, 0).id) : one.map(addToModel),
               );
               const results = commands.map(async (one) =>
                 typeof one === "number"
-                  ? removeFrom(store, asUser(user), draft(one, 0).id, NOW)
+                  ? removeFrom(store, asUser(user), addition(one, 0).id, NOW)
                   : (await addTo(store, asUser(user), one, NOW)).map(statusOf),
               );
               assert.deepEqual(await Promise.all(results), expected);
@@ -261,7 +268,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
     test("add: same feed, 50 requests at once → added once", async () => {
       const user = newUser();
-      const outcomes = await Promise.all(Array.from({ length: 50 }, (_, index) => add(user, draft(index, "same"))));
+      const outcomes = await Promise.all(Array.from({ length: 50 }, (_, index) => add(user, addition(index, "same"))));
       assert.equal(outcomes.flat().filter((outcome) => statusOf(outcome) === "added").length, 1);
       assert.equal(outcomes.flat().filter((outcome) => statusOf(outcome) === "already-subscribed").length, 49);
       assert.equal(await total(user), 1);
@@ -269,17 +276,17 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
     test("add: same id, 50 requests at once → added once", async () => {
       const user = newUser();
-      const outcomes = await Promise.all(Array.from({ length: 50 }, (_, index) => add(user, draft(1, index))));
+      const outcomes = await Promise.all(Array.from({ length: 50 }, (_, index) => add(user, addition(1, index))));
       assert.equal(outcomes.flat().filter((outcome) => statusOf(outcome) === "added").length, 1);
       assert.equal(outcomes.flat().filter((outcome) => statusOf(outcome) === "id-in-use").length, 49);
     });
 
     test("add: overlapping batches in opposite orders → each feed once, no deadlock", async () => {
       const user = newUser();
-      const drafts = Array.from({ length: 200 }, (_, index) => draft(index, index));
+      const additions = Array.from({ length: 200 }, (_, index) => addition(index, index));
       const batches = await Promise.all(
         Array.from({ length: 10 }, (_, index) =>
-          addTo(store, asUser(user), index % 2 === 0 ? drafts : drafts.toReversed(), NOW),
+          addTo(store, asUser(user), index % 2 === 0 ? additions : additions.toReversed(), NOW),
         ),
       );
       assert.equal(batches.flat().filter((outcome) => statusOf(outcome) === "added").length, 200);
@@ -293,35 +300,42 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
       test("quota: a batch reaches the limit → what comes before is added, what comes after is refused", async () => {
         const caller = withQuota(newUser(), 3);
-        await addTo(store, caller, [draft(1, "a")], NOW);
-        const drafts = [draft(2, "b"), draft(3, "a"), draft(3, "c"), draft(4, "d"), draft(1, "e"), draft(5, "b")];
+        await addTo(store, caller, [addition(1, "a")], NOW);
+        const additions = [
+          addition(2, "b"),
+          addition(3, "a"),
+          addition(3, "c"),
+          addition(4, "d"),
+          addition(1, "e"),
+          addition(5, "b"),
+        ];
         const expected = ["added", "already-subscribed", "added", "max 3", "id-in-use", "already-subscribed"];
-        assert.deepEqual((await addTo(store, caller, drafts, NOW)).map(quotaStatusOf), expected);
+        assert.deepEqual((await addTo(store, caller, additions, NOW)).map(quotaStatusOf), expected);
         assert.deepEqual(
           await ids(caller.user),
-          [1, 2, 3].map((id) => draft(id, 0).id),
+          [1, 2, 3].map((id) => addition(id, 0).id),
         );
       });
 
       test("quota: single additions → refused at the limit, accepted after a removal", async () => {
         const caller = withQuota(newUser(), 2);
         const addOne = async (id: number) =>
-          (await addTo(store, caller, [draft(id, id)], NOW)).map(quotaStatusOf).join();
+          (await addTo(store, caller, [addition(id, id)], NOW)).map(quotaStatusOf).join();
         // After two successful additions, an engine might skip its checks.
         assert.deepEqual([await addOne(1), await addOne(2), await addOne(3), await addOne(3)].slice(2), [
           "max 2",
           "max 2",
         ]);
-        assert.equal(await removeFrom(store, caller, draft(1, 0).id, NOW), true);
+        assert.equal(await removeFrom(store, caller, addition(1, 0).id, NOW), true);
         assert.deepEqual([await addOne(3), await addOne(4)], ["added", "max 2"]);
         assert.equal(await total(caller.user), 2);
       });
 
       test("quota: many additions at once → exactly as many as the limit", async () => {
         const caller = withQuota(newUser(), 7);
-        await addTo(store, caller, [draft(100, "x")], NOW);
+        await addTo(store, caller, [addition(100, "x")], NOW);
         const outcomes = await Promise.all(
-          Array.from({ length: 20 }, (_, index) => addTo(store, caller, [draft(index, index)], NOW)),
+          Array.from({ length: 20 }, (_, index) => addTo(store, caller, [addition(index, index)], NOW)),
         );
         assert.equal(outcomes.flat().filter((outcome) => quotaStatusOf(outcome) === "added").length, 6);
         assert.equal(await total(caller.user), 7);
@@ -329,8 +343,10 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
 
       test("quota: lowered below the length of the list → the list stays, additions are refused", async () => {
         const user = newUser();
-        await addTo(store, asUser(user), [draft(1, "a"), draft(2, "b")], NOW);
-        assert.deepEqual((await addTo(store, withQuota(user, 1), [draft(3, "c")], NOW)).map(quotaStatusOf), ["max 1"]);
+        await addTo(store, asUser(user), [addition(1, "a"), addition(2, "b")], NOW);
+        assert.deepEqual((await addTo(store, withQuota(user, 1), [addition(3, "c")], NOW)).map(quotaStatusOf), [
+          "max 1",
+        ]);
         assert.equal(await total(user), 2);
       });
     });
@@ -341,11 +357,11 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       let writing = true;
       const writer = (async () => {
         for (let batch = 0; batch < 100; batch += 1) {
-          const drafts = Array.from({ length: 10 }, (_, index) => draft(batch * 10 + index, batch * 10 + index));
-          await addTo(store, asUser(user), drafts, NOW);
+          const additions = Array.from({ length: 10 }, (_, index) => addition(batch * 10 + index, batch * 10 + index));
+          await addTo(store, asUser(user), additions, NOW);
           confirmed += 10;
           if (batch % 10 === 9) {
-            await removeFrom(store, asUser(user), draft(batch, 0).id, NOW);
+            await removeFrom(store, asUser(user), addition(batch, 0).id, NOW);
             confirmed -= 1;
           }
         }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { draftOf, draftsOf, idOf } from "../../test/support/lists.ts";
+import { additionOf, additionsOf, idOf } from "../../test/support/lists.ts";
 import { changesSince } from "../changes.ts";
 import {
   asUser,
@@ -27,14 +27,14 @@ function newUser(): UserId {
 export function describeDetails(engine: string, store: SubscriptionStore): void {
   const change = (user: UserId, ...changes: Change[]) => store.change(asUser(user), changes, NOW);
   const subscription = (number: number) => {
-    const { id, feedUrl } = draftOf(number, number);
+    const { id, feedUrl } = additionOf(number, number);
     return { id, feedUrl, subscribedAt: NOW };
   };
 
   describe(`titles and folders on ${engine}`, () => {
     test("details: set on add → in the outcome and in every read", async () => {
       const user = newUser();
-      const [plain, both, title, folders] = [1, 2, 3, 4].map((number) => draftOf(number, number));
+      const [plain, both, title, folders] = [1, 2, 3, 4].map((number) => additionOf(number, number));
       if (plain === undefined || both === undefined || title === undefined || folders === undefined) assert.fail();
       const { outcomes, sequence } = await change(
         user,
@@ -64,14 +64,14 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
 
     test("details: empty title and folders → as if they were not given", async () => {
       const user = newUser();
-      const { outcomes } = await change(user, { ...draftOf(1, 1), title: "", folders: [] });
+      const { outcomes } = await change(user, { ...additionOf(1, 1), title: "", folders: [] });
       assert.deepEqual(outcomes, [subscription(1)]);
       assert.deepEqual(await store.find(user, [{ id: idOf(1) }]), [subscription(1)]);
     });
 
     test("update: title or folders → the rest stays, and it is one change", async () => {
       const user = newUser();
-      await change(user, ...draftsOf(1, 3));
+      await change(user, ...additionsOf(1, 3));
       const renamed = { ...subscription(2), title: TITLE };
       const update = (details: object): Change => ({ kind: "update", id: idOf(2), ...details });
       const at = (changes: Change) => store.change(asUser(user), [changes], LATER);
@@ -80,7 +80,7 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       assert.deepEqual((await at(update({ folders: FOLDERS }))).outcomes, [moved]);
       assert.deepEqual((await store.page(user, { offset: 1, size: 1 })).items, [moved]);
       assert.deepEqual((await changesSince(store, user, positionAt(3), 10))?.changed, [moved]);
-      const { feedUrl, feed } = draftOf(0, "new");
+      const { feedUrl, feed } = additionOf(0, "new");
       assert.deepEqual((await at(update({ feedUrl, feed, title: "" }))).outcomes, [
         { ...subscription(2), feedUrl, folders: FOLDERS },
       ]);
@@ -90,8 +90,8 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
 
     test("update: nothing new → no change of the list", async () => {
       const user = newUser();
-      await change(user, { ...draftOf(1, 1), title: "t", folders: ["f"] });
-      const { feedUrl, feed } = draftOf(1, 1);
+      await change(user, { ...additionOf(1, 1), title: "t", folders: ["f"] });
+      const { feedUrl, feed } = additionOf(1, 1);
       const updates = [{}, { title: "t" }, { folders: ["f"] }, { feedUrl, feed, title: "t", folders: ["f"] }];
       const { outcomes, sequence } = await change(
         user,
@@ -106,11 +106,11 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       const update = (number: number, details: object): Change => ({ kind: "update", id: idOf(number), ...details });
       const { outcomes } = await change(
         user,
-        { ...draftOf(1, 1), title: "one" },
+        { ...additionOf(1, 1), title: "one" },
         update(1, { folders: ["f"] }),
         { kind: "remove", id: idOf(1) },
         update(1, { title: "gone" }),
-        draftOf(1, 1),
+        additionOf(1, 1),
         update(1, { title: "again" }),
       );
       assert.deepEqual(

@@ -6,10 +6,10 @@ import { type AccountChangeKind, AUDIT_MS, MAX_ROWS } from "../people-store.ts";
 import { AccessRevoked, asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import {
   type AccountsContext,
+  addition,
+  additions,
   countOf,
   credential,
-  draft,
-  drafts,
   later,
   MEMBER,
   NOW,
@@ -80,8 +80,8 @@ export function describePeople(context: AccountsContext): void {
 
     test("people: more rows than are counted → the maximum", async () => {
       const { user } = await newAccount();
-      await addTo(subscriptions, asUser(user), drafts(0, MAX_ROWS), NOW);
-      await removeFrom(subscriptions, asUser(user), draft(1).id, NOW);
+      await addTo(subscriptions, asUser(user), additions(0, MAX_ROWS), NOW);
+      await removeFrom(subscriptions, asUser(user), addition(1).id, NOW);
       const person = await people.get(user);
       assert.deepEqual([person?.subscriptions, person?.rows], [MAX_ROWS - 1, MAX_ROWS]);
     });
@@ -121,7 +121,7 @@ export function describePeople(context: AccountsContext): void {
         { ...asUser(user), credentialHash: session.hash },
         { ...asUser(user), passwordHash: hash },
       ]) {
-        await assert.rejects(addTo(subscriptions, caller, [draft(99)], NOW), AccessRevoked);
+        await assert.rejects(addTo(subscriptions, caller, [addition(99)], NOW), AccessRevoked);
         await assert.rejects(accounts.delete({ ...caller, user }, NOW), AccessRevoked);
       }
       for (const kind of ["session", "token", "password-reset"] as const)
@@ -131,7 +131,12 @@ export function describePeople(context: AccountsContext): void {
       assert.equal(await people.change(SERVER, user, "enable", NOW), "done");
       assert.deepEqual(await accounts.findCredential(token.hash), token.credential);
       assert.equal(await accounts.findCredential(session.hash), undefined);
-      const [outcome] = await addTo(subscriptions, { ...asUser(user), credentialHash: token.hash }, [draft(99)], NOW);
+      const [outcome] = await addTo(
+        subscriptions,
+        { ...asUser(user), credentialHash: token.hash },
+        [addition(99)],
+        NOW,
+      );
       assert.ok(outcome !== undefined && !("refused" in outcome));
     });
 
@@ -142,7 +147,7 @@ export function describePeople(context: AccountsContext): void {
         let isDone = false;
         const writers = times(3, async (index) => {
           for (let next = 1_000 * (index + 1); !isDone; next += 1)
-            await addTo(subscriptions, caller, [draft(next)], NOW).catch((error: unknown) =>
+            await addTo(subscriptions, caller, [addition(next)], NOW).catch((error: unknown) =>
               assert.ok(error instanceof AccessRevoked, String(error)),
             );
         });

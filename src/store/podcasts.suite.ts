@@ -24,13 +24,13 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
     const uuid = () => `00000000-0000-4000-8000-${(++feeds).toString(16).padStart(12, "0")}`;
 
     const subscribe = async (user: UserId, ...urls: string[]) => {
-      const drafts = urls.map((feedUrl) => {
+      const additions = urls.map((feedUrl) => {
         const parsed = readFeedUrl(feedUrl);
         if ("errorCode" in parsed) throw new Error(parsed.errorCode);
         return { kind: "add", id: uuid(), feedUrl, feed: parsed.feed } as const;
       });
-      await store.change(asUser(user), drafts, NOW);
-      return drafts;
+      await store.change(asUser(user), additions, NOW);
+      return additions;
     };
     const idOf = async (url: string) => (await podcasts.find([url]))[0]?.id ?? assert.fail();
     const isKnown = async (url: string) => (await podcasts.find([url]))[0]?.statusSince !== undefined;
@@ -191,11 +191,11 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const urls = Array.from({ length: 5 }, newUrl);
       const ids = (await fresh.podcasts.find(urls)).map(({ id }) => id);
       for (const user of [newUser(), newUser(), newUser()]) {
-        const drafts = urls.map((feedUrl) => {
+        const additions = urls.map((feedUrl) => {
           const parsed = readFeedUrl(feedUrl);
           return { kind: "add", id: uuid(), feedUrl, feed: "feed" in parsed ? parsed.feed : "" } as const;
         });
-        await fresh.change(asUser(user), drafts, NOW);
+        await fresh.change(asUser(user), additions, NOW);
       }
       const seen: string[] = [];
       let steps = 0;
@@ -273,7 +273,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
     test("eraseUnused: a feed without subscribers → its record and artwork are erased, others stay", async () => {
       const [left, shared] = [newUrl(), newUrl()];
       const [user, other] = [newUser(), newUser()];
-      const [draft, both] = await subscribe(user, left, shared);
+      const [addition, both] = await subscribe(user, left, shared);
       await subscribe(other, shared);
       const id = await recordFetch(left, { title: "left" });
       await recordFetch(shared, { title: "shared" });
@@ -281,7 +281,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       assert.equal(await isKnown(left), true);
       await store.change(
         asUser(user),
-        [draft, both].map((each) => ({ kind: "remove", id: each?.id ?? "" })),
+        [addition, both].map((each) => ({ kind: "remove", id: each?.id ?? "" })),
         NOW,
       );
       await podcasts.eraseUnused();

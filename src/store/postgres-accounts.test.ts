@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import pg from "pg";
-import { addTo, draftsOf } from "../../test/support/lists.ts";
+import { additionsOf, addTo } from "../../test/support/lists.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { AccessRevoked, asUser } from "../subscriptions.ts";
 import { assertNoLateWrites, assertRevokedEverywhere, describeAccounts, fillAccount } from "./accounts.suite.ts";
@@ -73,12 +73,12 @@ test("password: changed while writers that use it wait for the list → does not
   const account = newAccountNamed("ann", { isCreatedByOperator: false });
   const user = await store.accounts.create(4_711, account, NOW);
   assert.ok(typeof user === "number");
-  await addTo(store, asUser(user), draftsOf(0), NOW);
+  await addTo(store, asUser(user), additionsOf(0), NOW);
   await other.query("begin");
   await other.query("select 1 from earmark.lists where user_id = $1 for update", [user]);
   const caller = { ...asUser(user), passwordHash: account.passwordHash };
   const writes = [
-    addTo(store, caller, draftsOf(1), NOW),
+    addTo(store, caller, additionsOf(1), NOW),
     store.apps.saveDevice(caller, { key: "phone", device: "phone" }, {}, NOW),
   ].map((write) => assert.rejects(write, AccessRevoked));
   const waiting = `select 1 from pg_stat_activity

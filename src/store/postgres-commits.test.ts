@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { addTo, draftsOf as drafts, findOne, idOf, removeFrom, statusOf } from "../../test/support/lists.ts";
+import { additionsOf as additions, addTo, findOne, idOf, removeFrom, statusOf } from "../../test/support/lists.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import {
   databaseOf,
@@ -19,8 +19,8 @@ import {
 } from "../../test/support/postgres-stores.ts";
 import {
   AccessRevoked,
+  type Addition,
   asUser,
-  type Draft,
   type Outcome,
   StoreUnavailable,
   type SubscriptionStore,
@@ -31,8 +31,8 @@ const server = await sharedPostgres();
 for (const isAlone of [true, false]) {
   const meanwhile = isAlone ? "" : " while another process writes";
   const prepare = async (store: SubscriptionStore, other: SubscriptionStore) => {
-    await addTo(store, asUser(USER), drafts(0, 3), NOW);
-    if (!isAlone) await addTo(other, asUser(USER), drafts(100, 7), NOW);
+    await addTo(store, asUser(USER), additions(0, 3), NOW);
+    if (!isAlone) await addTo(other, asUser(USER), additions(100, 7), NOW);
   };
   const expected = isAlone ? 4 : 11;
 
@@ -40,7 +40,7 @@ for (const isAlone of [true, false]) {
     const { store, other, proxy } = await openOverProxy(server);
     await prepare(store, other);
     const cut = proxy.cutAtCommit("before");
-    const outcomes = await addTo(store, asUser(USER), drafts(2, 2), NOW);
+    const outcomes = await addTo(store, asUser(USER), additions(2, 2), NOW);
     assert.deepEqual(outcomes.map(statusOf), ["already-subscribed", "added"]);
     await cut;
     assert.equal(await total(other), expected);
@@ -50,19 +50,23 @@ for (const isAlone of [true, false]) {
     const { store, other, proxy } = await openOverProxy(server);
     await prepare(store, other);
     const cut = proxy.cutAtCommit("after");
-    const outcomes = await addTo(store, asUser(USER), drafts(2, 2), NOW);
+    const outcomes = await addTo(store, asUser(USER), additions(2, 2), NOW);
     assert.deepEqual(outcomes.map(statusOf), ["already-subscribed", "added"]);
     await cut;
-    assert.equal(statusOf((await addTo(other, asUser(USER), drafts(200), NOW))[0]), "added", "the list is not locked");
+    assert.equal(
+      statusOf((await addTo(other, asUser(USER), additions(200), NOW))[0]),
+      "added",
+      "the list is not locked",
+    );
     assert.equal(await total(other), expected + 1);
   });
 }
 
 test("commit: reply to an update lost → found to have succeeded, and not repeated", async () => {
   const { store, other, proxy } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  await addTo(store, asUser(USER), additions(0, 3), NOW);
   for (const [index, when] of (["before", "after"] as const).entries()) {
-    const { feedUrl, feed } = drafts(9 + index)[0] as Draft;
+    const { feedUrl, feed } = additions(9 + index)[0] as Addition;
     const [before = 0] = await other.sequences([USER]);
     const cut = proxy.cutAtCommit(when);
     const { sequence } = await store.change(asUser(USER), [{ kind: "update", id: idOf(1), feedUrl, feed }], NOW);
@@ -77,7 +81,7 @@ test("commit: reply to an update lost → found to have succeeded, and not repea
 test("begin: refused by the server → retried, and nothing is done twice", async () => {
   const url = await server.database();
   const store = await open(url, { connections: 1 });
-  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  await addTo(store, asUser(USER), additions(0, 3), NOW);
   const { query } = pg.Client.prototype;
   const refuseNext = () => {
     pg.Client.prototype.query = function (this: pg.Client, ...values: unknown[]) {
@@ -87,12 +91,12 @@ test("begin: refused by the server → retried, and nothing is done twice", asyn
     } as typeof query;
   };
   refuseNext();
-  assert.deepEqual((await addTo(store, asUser(USER), drafts(2, 2), NOW)).map(statusOf), [
+  assert.deepEqual((await addTo(store, asUser(USER), additions(2, 2), NOW)).map(statusOf), [
     "already-subscribed",
     "added",
   ]);
   refuseNext();
-  assert.deepEqual((await addTo(store, asUser(USER), drafts(4, 2), NOW)).map(statusOf), ["added", "added"]);
+  assert.deepEqual((await addTo(store, asUser(USER), additions(4, 2), NOW)).map(statusOf), ["added", "added"]);
   assert.equal(await total(store), 6);
 });
 
@@ -101,12 +105,12 @@ const PERMANENT = "22008";
 
 test("commit: connection lost while it runs → waits for its result, and for no other user", async () => {
   const { store, other, proxy, url } = await openOverProxy(server);
-  for (const user of [USER, 2]) await addTo(store, asUser(user), drafts(0), NOW);
+  for (const user of [USER, 2]) await addTo(store, asUser(user), additions(0), NOW);
   await onInsert(server, url, "at commit", "perform pg_sleep(0.4)");
   const blocker = new pg.Client({ connectionString: url });
   await blocker.connect();
   await blocker.query("begin; select 1 from earmark.lists where user_id = 2 for update");
-  const adding = addTo(store, asUser(USER), drafts(1), NOW);
+  const adding = addTo(store, asUser(USER), additions(1), NOW);
   const committing = `select 1 from pg_stat_activity where datname = '${databaseOf(url)}' and query = 'commit' and state = 'active'`;
   while ((await server.query(committing)).length === 0) await sleep(5);
   proxy.mode = "refuse";
@@ -118,20 +122,20 @@ test("commit: connection lost while it runs → waits for its result, and for no
 
 test("commit: lost, then refused permanently → known to have failed", async () => {
   const { store, proxy, url } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0), NOW);
+  await addTo(store, asUser(USER), additions(0), NOW);
   const cut = proxy.cutAtCommit("before", () => onInsert(server, url, "at insert", raise(PERMANENT)));
-  await assert.rejects(addTo(store, asUser(USER), drafts(1), NOW), isKnownFailure);
+  await assert.rejects(addTo(store, asUser(USER), additions(1), NOW), isKnownFailure);
   await cut;
 });
 
 test("change: a permanent error → no retry", async () => {
   const { store, proxy, url } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0), NOW);
+  await addTo(store, asUser(USER), additions(0), NOW);
   await onInsert(server, url, "at insert", raise(PERMANENT));
   const refused = async (user: number) => {
     // A connection that saw an error is replaced before it is counted.
     await total(store);
-    return statementsOf(proxy, () => assert.rejects(addTo(store, asUser(user), drafts(1), NOW), isKnownFailure));
+    return statementsOf(proxy, () => assert.rejects(addTo(store, asUser(user), additions(1), NOW), isKnownFailure));
   };
   assert.equal(await refused(USER), 3);
   assert.equal(await refused(2), 3, "without a list");
@@ -139,14 +143,14 @@ test("change: a permanent error → no retry", async () => {
 
 test("commit: reply to a removal lost → its outcome is found, as for an addition", async () => {
   const { store, other, proxy } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  await addTo(store, asUser(USER), additions(0, 3), NOW);
   for (const [number, when] of (["before", "after"] as const).entries()) {
     const cut = proxy.cutAtCommit(when);
     assert.equal(await removeFrom(store, asUser(USER), idOf(number), NOW), true);
     await cut;
     assert.equal(await findOne(other, USER, idOf(number)), undefined);
   }
-  await addTo(store, asUser(USER), drafts(3), NOW);
+  await addTo(store, asUser(USER), additions(3), NOW);
   const cut = proxy.cutAtCommit("before", async () => {
     await removeFrom(other, asUser(USER), idOf(2), NOW);
   });
@@ -190,22 +194,22 @@ test("accounts: reply lost → done once", async () => {
 
 test("commit: lost, and another process adds the feed → only that one gets added", async () => {
   const { store, other, proxy } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  await addTo(store, asUser(USER), additions(0, 3), NOW);
   let theirs: Outcome[] = [];
   const cut = proxy.cutAtCommit("before", async () => {
-    theirs = await addTo(other, asUser(USER), drafts(9), NOW);
+    theirs = await addTo(other, asUser(USER), additions(9), NOW);
   });
-  const ours = await addTo(store, asUser(USER), drafts(9), NOW);
+  const ours = await addTo(store, asUser(USER), additions(9), NOW);
   await cut;
   assert.deepEqual([statusOf(theirs[0]), statusOf(ours[0])], ["added", "already-subscribed"]);
 });
 
 test("commit: lost, and the server stays unreachable → the outcome is unknown", async () => {
   const { store, proxy } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0), NOW);
+  await addTo(store, asUser(USER), additions(0), NOW);
   void proxy.cutAtCommit("after", () => sleep(4_000));
   await assert.rejects(
-    addTo(store, asUser(USER), drafts(1), NOW),
+    addTo(store, asUser(USER), additions(1), NOW),
     (error: unknown) => error instanceof StoreUnavailable && error.isOutcomeUnknown,
   );
 });
@@ -218,13 +222,13 @@ for (const [name, code] of [
     test(`change: ${name} ${when} → retried, and given up if it persists`, async () => {
       const url = await server.database();
       const store = await open(url);
-      await addTo(store, asUser(USER), drafts(0), NOW);
+      await addTo(store, asUser(USER), additions(0), NOW);
       await onInsert(server, url, when, `if nextval('tries') <= 2 then ${raise(code)}; end if`);
-      assert.equal(statusOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
+      assert.equal(statusOf((await addTo(store, asUser(USER), additions(1), NOW))[0]), "added");
       await server.query("alter sequence tries minvalue -1000000 restart with -1000000", databaseOf(url));
-      await assert.rejects(addTo(store, asUser(USER), drafts(2), NOW), isKnownFailure);
+      await assert.rejects(addTo(store, asUser(USER), additions(2), NOW), isKnownFailure);
       await server.query("drop trigger trouble on earmark.subscriptions", databaseOf(url));
-      assert.equal(statusOf((await addTo(store, asUser(USER), drafts(2), NOW))[0]), "added");
+      assert.equal(statusOf((await addTo(store, asUser(USER), additions(2), NOW))[0]), "added");
       assert.equal(await total(store), 3);
     });
   }
@@ -233,8 +237,8 @@ for (const [name, code] of [
 test("access: a caller with a credential → one more statement", async () => {
   const { store, proxy } = await openOverProxy(server);
   const { first } = await newCallers(store);
-  await addTo(store, first, drafts(10), NOW);
-  assert.equal(await statementsOf(proxy, () => addTo(store, first, drafts(11, 100), NOW)), 5 + 1);
+  await addTo(store, first, additions(10), NOW);
+  assert.equal(await statementsOf(proxy, () => addTo(store, first, additions(11, 100), NOW)), 5 + 1);
   assert.equal(await statementsOf(proxy, () => removeFrom(store, first, idOf(10), NOW)), 7 + 3);
 });
 
@@ -257,7 +261,7 @@ test("access: a write has locked the credential → a revocation waits for it", 
   const { store, other, url } = await openOverProxy(server);
   const { first } = await newCallers(store);
   await onInsert(server, url, "at commit", "perform pg_sleep(0.5)");
-  const written = addTo(store, first, drafts(30, 1), NOW);
+  const written = addTo(store, first, additions(30, 1), NOW);
   const isCommitting = "select 1 from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'";
   while ((await server.query(isCommitting, databaseOf(url))).length === 0) await sleep(1);
   assert.equal(await other.accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW), true);
@@ -271,7 +275,7 @@ test("access: revoked while a commit is lost on its way → nothing is written",
   const cut = proxy.cutAtCommit("before", async () => {
     assert.equal(await other.accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW), true);
   });
-  await assert.rejects(addTo(store, first, drafts(2, 2), NOW), AccessRevoked);
+  await assert.rejects(addTo(store, first, additions(2, 2), NOW), AccessRevoked);
   await cut;
   assert.equal(await total(other, 4_711), 3);
 });
@@ -282,7 +286,7 @@ test("access: revoked after a commit whose reply was lost → reported as done",
   const cut = proxy.cutAtCommit("after", async () => {
     assert.equal(await other.accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW), true);
   });
-  assert.equal((await addTo(store, first, drafts(2, 2), NOW)).map(statusOf).at(-1), "added");
+  assert.equal((await addTo(store, first, additions(2, 2), NOW)).map(statusOf).at(-1), "added");
   await cut;
-  await assert.rejects(addTo(store, first, drafts(20, 2), NOW), AccessRevoked);
+  await assert.rejects(addTo(store, first, additions(20, 2), NOW), AccessRevoked);
 });

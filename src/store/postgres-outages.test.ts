@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { addTo, draftsOf as drafts, statusOf } from "../../test/support/lists.ts";
+import { additionsOf as additions, addTo, statusOf } from "../../test/support/lists.ts";
 import { sharedPostgres, startPostgres } from "../../test/support/postgres.ts";
 import {
   databaseOf,
@@ -27,23 +27,23 @@ async function occupy(url: string, count: number): Promise<pg.Client[]> {
 
 test("outage: server unreachable → fails, and recovers within two seconds", async () => {
   const { store, proxy } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0), NOW);
+  await addTo(store, asUser(USER), additions(0), NOW);
   proxy.mode = "refuse";
   await assert.rejects(
-    addTo(store, asUser(USER), drafts(1), NOW),
+    addTo(store, asUser(USER), additions(1), NOW),
     (error: unknown) => error instanceof StoreUnavailable && !error.isOutcomeUnknown,
   );
   await assert.rejects(store.page(USER, { offset: 0, size: 1 }), isUnavailable);
   await assert.rejects(store.ready(), isUnavailable);
   proxy.mode = "pass";
   await sleep(1_000);
-  assert.equal(statusOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
+  assert.equal(statusOf((await addTo(store, asUser(USER), additions(1), NOW))[0]), "added");
   await store.ready();
 });
 
 test("outage: server silent → fails", async () => {
   const { store, proxy } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0), NOW);
+  await addTo(store, asUser(USER), additions(0), NOW);
   proxy.mode = "stall";
   await assert.rejects(store.page(USER, { offset: 0, size: 1 }), isUnavailable);
   proxy.mode = "refuse";
@@ -53,10 +53,10 @@ test("outage: server silent → fails", async () => {
 
 test("outage: 300 ms → not noticed", async () => {
   const { store, proxy } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0), NOW);
+  await addTo(store, asUser(USER), additions(0), NOW);
   proxy.mode = "refuse";
   setTimeout(() => (proxy.mode = "pass"), 300);
-  assert.equal(statusOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
+  assert.equal(statusOf((await addTo(store, asUser(USER), additions(1), NOW))[0]), "added");
   proxy.mode = "refuse";
   setTimeout(() => (proxy.mode = "pass"), 300);
   assert.equal(await total(store), 2);
@@ -71,7 +71,7 @@ for (const mode of ["fast", "immediate"] as const) {
     let stopping = false;
     const client = async (user: number) => {
       while (!stopping) {
-        const batch = drafts(next, 20);
+        const batch = additions(next, 20);
         next += 20;
         try {
           const outcomes = await addTo(store, asUser(user), batch, NOW);
@@ -121,7 +121,7 @@ test("outage: backends killed → nothing lost, nothing done twice", async () =>
   const statuses: (string | undefined)[] = [];
   try {
     for (let number = 0; number < 150; number += 1)
-      statuses.push(statusOf((await addTo(store, asUser(USER), drafts(number), NOW))[0]));
+      statuses.push(statusOf((await addTo(store, asUser(USER), additions(number), NOW))[0]));
   } finally {
     killing = false;
     await killer;
@@ -139,7 +139,7 @@ test("failover: the standby is promoted → it is found", async () => {
   const both = await open(
     `postgres://earmark@127.0.0.1:${standby.port},127.0.0.1:${primary.port}/${name}?target_session_attrs=read-write`,
   );
-  assert.equal(statusOf((await addTo(both, asUser(USER), drafts(0), NOW))[0]), "added", "the standby is skipped");
+  assert.equal(statusOf((await addTo(both, asUser(USER), additions(0), NOW))[0]), "added", "the standby is skipped");
   for (
     let tries = 0;
     tries < 100 && (await standby.query("select count(*)::int as n from earmark.subscriptions", name))[0]?.["n"] !== 1;
@@ -148,7 +148,7 @@ test("failover: the standby is promoted → it is found", async () => {
     await sleep(50);
   await primary.stop("immediate");
   await standby.query("select pg_promote()");
-  assert.equal(statusOf((await addTo(both, asUser(USER), drafts(1), NOW))[0]), "added");
+  assert.equal(statusOf((await addTo(both, asUser(USER), additions(1), NOW))[0]), "added");
   assert.equal(await total(both), 2);
 });
 
@@ -156,14 +156,14 @@ test("failover: the primary becomes read-only → writes fail, then recover", as
   const url = await server.database();
   const name = databaseOf(url);
   const store = await open(url, { connections: 1 });
-  await addTo(store, asUser(USER), drafts(0), NOW);
+  await addTo(store, asUser(USER), additions(0), NOW);
   await server.query(`alter database ${name} set default_transaction_read_only = on`);
   await server.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`);
   await assert.rejects(
-    addTo(store, asUser(USER), drafts(1), NOW),
+    addTo(store, asUser(USER), additions(1), NOW),
     (error: unknown) => error instanceof StoreUnavailable && !error.isOutcomeUnknown,
   );
-  const adding = addTo(store, asUser(USER), drafts(1), NOW);
+  const adding = addTo(store, asUser(USER), additions(1), NOW);
   await sleep(100);
   await server.query(`alter database ${name} reset default_transaction_read_only`);
   assert.equal(statusOf((await adding)[0]), "added");
@@ -183,35 +183,35 @@ test("connections: none free at start → waits, and reports it once", async () 
   const later = await starved;
   assert.equal(waited, 1, "the wait is reported once");
   after(() => later.close());
-  assert.equal(statusOf((await addTo(later, asUser(USER), drafts(0), NOW))[0]), "added");
+  assert.equal(statusOf((await addTo(later, asUser(USER), additions(0), NOW))[0]), "added");
 });
 
 test("connections: all in use → a read waits, then fails", async () => {
   const url = await server.database();
   const store = await open(url, { connections: 1 });
-  await addTo(store, asUser(USER), drafts(0), NOW);
+  await addTo(store, asUser(USER), additions(0), NOW);
   const blocker = new pg.Client({ connectionString: url });
   await blocker.connect();
   await blocker.query("begin; lock table earmark.lists in access exclusive mode");
-  const writing = assert.rejects(addTo(store, asUser(USER), drafts(1), NOW), isUnavailable);
+  const writing = assert.rejects(addTo(store, asUser(USER), additions(1), NOW), isUnavailable);
   await assert.rejects(total(store), isUnavailable);
   await writing;
   await blocker.query("rollback");
   await blocker.end();
-  assert.equal(statusOf((await addTo(store, asUser(USER), drafts(1), NOW))[0]), "added");
+  assert.equal(statusOf((await addTo(store, asUser(USER), additions(1), NOW))[0]), "added");
   assert.equal(await total(store), 2);
 });
 
 test("change: one user's list is locked → other users write", async () => {
   const url = await server.database();
   const store = await open(url, { connections: 2 });
-  await addTo(store, asUser(1), drafts(0), NOW);
-  await addTo(store, asUser(2), drafts(0), NOW);
+  await addTo(store, asUser(1), additions(0), NOW);
+  await addTo(store, asUser(2), additions(0), NOW);
   const blocker = new pg.Client({ connectionString: url });
   await blocker.connect();
   await blocker.query("begin; select 1 from earmark.lists where user_id = 1 for update");
-  const held = Array.from({ length: 20 }, (_, index) => addTo(store, asUser(1), drafts(10 + index), NOW));
-  assert.equal(statusOf((await addTo(store, asUser(2), drafts(1), NOW))[0]), "added");
+  const held = Array.from({ length: 20 }, (_, index) => addTo(store, asUser(1), additions(10 + index), NOW));
+  assert.equal(statusOf((await addTo(store, asUser(2), additions(1), NOW))[0]), "added");
   await blocker.query("rollback");
   await blocker.end();
   for (const outcomes of await Promise.all(held)) assert.equal(statusOf(outcomes[0]), "added");
@@ -225,7 +225,7 @@ test("change: two stores, serializable isolation → both succeed", async () => 
   await Promise.all(
     [one, other].map(async (store, side) => {
       for (let number = 0; number < 40; number += 1)
-        statuses.push(statusOf((await addTo(store, asUser(USER), drafts(2 * number + side), NOW))[0]));
+        statuses.push(statusOf((await addTo(store, asUser(USER), additions(2 * number + side), NOW))[0]));
     }),
   );
   assert.deepEqual(new Set(statuses), new Set(["added"]));

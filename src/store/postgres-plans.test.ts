@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { addTo, draftsOf } from "../../test/support/lists.ts";
+import { additionsOf, addTo } from "../../test/support/lists.ts";
 import { startPostgres } from "../../test/support/postgres.ts";
 import { databaseOf, open, USER } from "../../test/support/postgres-stores.ts";
 import { AppSync } from "../app-sync.ts";
@@ -96,13 +96,13 @@ test("plans: statistics from before a user's first write → looking up many fee
     const sync = new AppSync(store);
     for (const user of users.map(asUser))
       for (let start = 0; start < batches * size; start += size) {
-        await addTo(store, user, draftsOf(start, size), now);
-        const actions = draftsOf(start, size).map(({ id, feedUrl }) => ({
+        await addTo(store, user, additionsOf(start, size), now);
+        const actions = additionsOf(start, size).map(({ id, feedUrl }) => ({
           ...{ podcast: feedUrl, episode: `https://media.example/${id}`, guid: undefined, device: undefined },
           ...{ kind: "play" as const, actedAt: now, position: 1, started: 0, total: 9 },
         }));
         await sync.addActions(user, { key: "phone", device: "phone" }, actions, now);
-        const keys = draftsOf(start, size).map(({ id }) => ({ id }));
+        const keys = additionsOf(start, size).map(({ id }) => ({ id }));
         assert.ok((await store.find(user.user, keys)).every((found) => found !== undefined));
       }
     await store.close();

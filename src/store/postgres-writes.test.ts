@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { addTo, draftsOf as drafts, idOf, removeFrom, statusOf } from "../../test/support/lists.ts";
+import { additionsOf as additions, addTo, idOf, removeFrom, statusOf } from "../../test/support/lists.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { databaseOf, NOW, open, openOverProxy, statementsOf, total, USER } from "../../test/support/postgres-stores.ts";
 import { changesSince } from "../changes.ts";
-import { AccessRevoked, asUser, type Draft, positionAt, type SubscriptionStore } from "../subscriptions.ts";
+import { AccessRevoked, type Addition, asUser, positionAt, type SubscriptionStore } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
 
 const server = await sharedPostgres();
@@ -20,7 +20,7 @@ const FAILED_ADD = 4;
 test("change: a batch → as many statements as a single addition", async () => {
   const { store, proxy } = await openOverProxy(server);
   const adding = (from: number, count?: number) =>
-    statementsOf(proxy, () => addTo(store, asUser(USER), drafts(from, count), NOW));
+    statementsOf(proxy, () => addTo(store, asUser(USER), additions(from, count), NOW));
   assert.equal(await adding(0), FAILED_ADD + READ + 2 + READ_AND_WRITE, "the first one creates the list");
   assert.equal(await adding(1), ADD);
   assert.equal(await adding(2, 5_000), ADD);
@@ -31,24 +31,24 @@ test("change: a batch → as many statements as a single addition", async () => 
 
 test("change: a removal, an update → a few more statements", async () => {
   const { store, proxy } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  await addTo(store, asUser(USER), additions(0, 3), NOW);
   const removing = () => statementsOf(proxy, () => removeFrom(store, asUser(USER), idOf(0), NOW));
   assert.equal(await removing(), READ_AND_WRITE + 2);
   assert.equal(await removing(), READ + 1);
-  const { feedUrl, feed } = drafts(9)[0] as Draft;
+  const { feedUrl, feed } = additions(9)[0] as Addition;
   const updating = () => store.change(asUser(USER), [{ kind: "update", id: idOf(1), feedUrl, feed }], NOW);
   assert.equal(await statementsOf(proxy, updating), READ_AND_WRITE + 3);
 });
 
 test("change: requests at the same time → one transaction, in order", async () => {
   const { store, proxy } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  await addTo(store, asUser(USER), additions(0, 3), NOW);
   const statements = await statementsOf(proxy, async () => {
     const outcomes = await Promise.all([
-      addTo(store, asUser(USER), drafts(11), NOW),
-      addTo(store, asUser(USER), drafts(12), NOW),
+      addTo(store, asUser(USER), additions(11), NOW),
+      addTo(store, asUser(USER), additions(12), NOW),
       removeFrom(store, asUser(USER), idOf(12), NOW),
-      addTo(store, asUser(USER), drafts(12), NOW),
+      addTo(store, asUser(USER), additions(12), NOW),
     ]);
     assert.deepEqual(
       outcomes.flat().map((outcome) => (typeof outcome === "boolean" ? outcome : statusOf(outcome))),
@@ -61,7 +61,7 @@ test("change: requests at the same time → one transaction, in order", async ()
 test("change: three processes write one list → each feed once, in order, without gaps", async () => {
   const url = await server.database();
   const stores = [await open(url), await open(url), await open(url)];
-  for (const [index, store] of stores.entries()) await addTo(store, asUser(USER), drafts(index), NOW);
+  for (const [index, store] of stores.entries()) await addTo(store, asUser(USER), additions(index), NOW);
   const added: string[][] = [];
   await Promise.all(
     stores.map(async (store, side) => {
@@ -69,7 +69,7 @@ test("change: three processes write one list → each feed once, in order, witho
         // Most batches differ between the processes; every fifth is the same.
         const isShared = round % 5 === 4;
         const from = isShared ? 100_000 + 100 * round : 1_000 * (1 + round) + 100 * side;
-        const batch = side === 1 ? drafts(from, 20).toReversed() : drafts(from, 20);
+        const batch = side === 1 ? additions(from, 20).toReversed() : additions(from, 20);
         const outcomes = await addTo(store, asUser(USER), batch, NOW);
         const taken = batch.filter((_, index) => statusOf(outcomes[index]) === "added").map(({ id }) => id);
         if (!isShared) assert.equal(taken.length, 20);
@@ -108,10 +108,10 @@ test("change: another process deletes the account → AccessRevoked, and nothing
     invitationHash: undefined,
   };
   const user = Number(await other.accounts.create(4_711, account, NOW));
-  await addTo(store, asUser(user), drafts(0, 3), NOW);
-  await addTo(store, asUser(user), drafts(3, 3), NOW);
+  await addTo(store, asUser(user), additions(0, 3), NOW);
+  await addTo(store, asUser(user), additions(3, 3), NOW);
   assert.equal(await other.accounts.delete(asUser(user), NOW), "deleted");
-  await assert.rejects(addTo(store, asUser(user), drafts(6, 3), NOW), AccessRevoked);
+  await assert.rejects(addTo(store, asUser(user), additions(6, 3), NOW), AccessRevoked);
   const name = databaseOf(url);
   assert.deepEqual(await server.query("select * from earmark.subscriptions", name), []);
   assert.deepEqual(await server.query("select sequence::int, total::int from earmark.lists", name), [
@@ -121,10 +121,10 @@ test("change: another process deletes the account → AccessRevoked, and nothing
 
 test("change: the list row is gone → it starts over", async () => {
   const { store, url } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0, 3), NOW);
-  await addTo(store, asUser(USER), drafts(3, 3), NOW);
+  await addTo(store, asUser(USER), additions(0, 3), NOW);
+  await addTo(store, asUser(USER), additions(3, 3), NOW);
   await server.query("delete from earmark.subscriptions; delete from earmark.lists", databaseOf(url));
-  assert.deepEqual((await addTo(store, asUser(USER), drafts(2, 3), NOW)).map(statusOf), ["added", "added", "added"]);
+  assert.deepEqual((await addTo(store, asUser(USER), additions(2, 3), NOW)).map(statusOf), ["added", "added", "added"]);
   const { items } = await store.page(USER, { offset: 1, size: 10 });
   assert.deepEqual(
     items.map(({ id }) => id),
@@ -135,7 +135,7 @@ test("change: the list row is gone → it starts over", async () => {
 test("page: any offset → reads few rows", async () => {
   const url = await server.database();
   const store = await openStore(url, { connections: 1 });
-  for (const user of [USER, 2, 3]) await addTo(store, asUser(user), drafts(0, 10_000), NOW);
+  for (const user of [USER, 2, 3]) await addTo(store, asUser(user), additions(0, 10_000), NOW);
   await server.query("analyze", databaseOf(url));
   const readRows = async () => {
     const [row] = await server.query(
@@ -163,8 +163,8 @@ test("page: any offset → reads few rows", async () => {
 
 test("page: another process removes items → the next page starts where it should", async () => {
   const { store, other, proxy } = await openOverProxy(server);
-  await addTo(store, asUser(USER), drafts(0, 5_000), NOW);
-  let left = drafts(0, 5_000).map(({ id }) => id);
+  await addTo(store, asUser(USER), additions(0, 5_000), NOW);
+  let left = additions(0, 5_000).map(({ id }) => id);
   const countReadStatements = (offset: number) =>
     statementsOf(proxy, async () => {
       const page = await store.page(USER, { offset, size: 100 });
@@ -193,7 +193,7 @@ test("page: another process removes items → the next page starts where it shou
 test("removals: more than 100,000 changes → only those among the latest are recorded", async () => {
   const url = await server.database();
   const store = await open(url);
-  await addTo(store, asUser(USER), drafts(0, 4), NOW);
+  await addTo(store, asUser(USER), additions(0, 4), NOW);
   await removeFrom(store, asUser(USER), idOf(0), NOW);
   const recorded = async () =>
     (await server.query("select sequence::int from earmark.removals order by sequence", databaseOf(url))).map(

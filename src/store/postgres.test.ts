@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import pg from "pg";
-import { addTo, draftsOf as drafts, idOf, removeFrom, statusOf } from "../../test/support/lists.ts";
+import { additionsOf as additions, addTo, idOf, removeFrom, statusOf } from "../../test/support/lists.ts";
 import { sharedPostgres, startPostgres } from "../../test/support/postgres.ts";
 import { databaseOf, isUnavailable, NOW, open, total, USER } from "../../test/support/postgres-stores.ts";
 import { asUser } from "../subscriptions.ts";
@@ -29,7 +29,7 @@ async function occupy(url: string, count: number): Promise<pg.Client[]> {
 test("open: eight processes on an empty database → all can write", async () => {
   const url = await server.database();
   const stores = await Promise.all(Array.from({ length: 8 }, () => open(url, { connections: 1 })));
-  await Promise.all(stores.map((store, index) => addTo(store, asUser(USER), drafts(index), NOW)));
+  await Promise.all(stores.map((store, index) => addTo(store, asUser(USER), additions(index), NOW)));
   for (const store of stores) assert.equal(await total(store), 8);
   await Promise.all(stores.map((store) => store.close()));
 });
@@ -152,7 +152,7 @@ test("ready: another schema version → not ready; page: an item is missing → 
     await server.query(`update earmark.schema set version = ${version}`, databaseOf(url));
     await assert.rejects(store.ready(), isUnavailable);
   }
-  await addTo(store, asUser(USER), drafts(0, 3), NOW);
+  await addTo(store, asUser(USER), additions(0, 3), NOW);
   await server.query("delete from earmark.subscriptions where sequence = 2", databaseOf(url));
   for (const offset of [0, 1]) await assert.rejects(store.page(USER, { offset, size: 10 }), isUnavailable);
 });
@@ -160,10 +160,10 @@ test("ready: another schema version → not ready; page: an item is missing → 
 test("close: writes are queued → written first, and later ones refused", async () => {
   const url = await server.database();
   const store = await open(url);
-  const adding = addTo(store, asUser(USER), drafts(0, 3), NOW);
+  const adding = addTo(store, asUser(USER), additions(0, 3), NOW);
   const removing = removeFrom(store, asUser(USER), idOf(1), NOW);
   const closing = store.close();
-  await assert.rejects(addTo(store, asUser(USER), drafts(9), NOW), isUnavailable);
+  await assert.rejects(addTo(store, asUser(USER), additions(9), NOW), isUnavailable);
   assert.deepEqual((await adding).map(statusOf), ["added", "added", "added"]);
   assert.equal(await removing, true);
   await closing;

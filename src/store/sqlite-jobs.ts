@@ -1,5 +1,5 @@
 import type { ChangeResult } from "../list.ts";
-import type { Caller, Change, Draft, Update, UserId } from "../subscriptions.ts";
+import type { Addition, Caller, Change, Update, UserId } from "../subscriptions.ts";
 import type { AccountChange } from "./sqlite-accounts.ts";
 import type { AppChange } from "./sqlite-apps.ts";
 import type { PodcastChange } from "./sqlite-podcasts.ts";
@@ -58,7 +58,7 @@ export interface PackedChanges {
 
 const TEXTS_PER_CHANGE = 5;
 
-type Fields = { readonly kind: Change["kind"] } & Partial<Omit<Draft, "kind">> & Pick<Update, "expectedTitle">;
+type Fields = { readonly kind: Change["kind"] } & Partial<Omit<Addition, "kind">> & Pick<Update, "expectedTitle">;
 
 export function packChanges(changes: readonly Change[]): PackedChanges {
   const texts: string[] = [];
@@ -84,9 +84,9 @@ export function unpackChanges({ texts, details }: PackedChanges): Change[] {
     if (kind === "remove") return id === "" ? { kind, feed } : { kind, id };
     const given = details.get(index);
     if (kind === "update") return { kind, id, ...(feed === "" ? {} : { feedUrl, feed }), ...given };
-    const draft = { kind: "add", id, feedUrl, feed } as const;
-    if (fallbackId === "" && given === undefined) return draft;
-    return { ...draft, ...(fallbackId === "" ? {} : { fallbackId }), ...given };
+    const addition = { kind: "add", id, feedUrl, feed } as const;
+    if (fallbackId === "" && given === undefined) return addition;
+    return { ...addition, ...(fallbackId === "" ? {} : { fallbackId }), ...given };
   });
 }
 

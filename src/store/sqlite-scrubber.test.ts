@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { addTo, removeFrom } from "../../test/support/lists.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 import type { Store } from "../account-store.ts";
-import { asUser, type Draft } from "../subscriptions.ts";
+import { type Addition, asUser } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
@@ -15,7 +15,7 @@ const MARKER = /MARK[0-9a-f]{16}/g;
 const newMarker = () => `MARK${randomBytes(8).toString("hex")}`;
 const ACCOUNT = { issuer: "", isCreatedByOperator: false, invitationHash: undefined };
 
-function newDraft(marker: string): Draft {
+function newAddition(marker: string): Addition {
   const id = randomUUID();
   const feedUrl = `https://u:${marker}@x.example/${"p".repeat(Math.random() * 200)}`;
   return { kind: "add", id, feedUrl, feed: feedUrl };
@@ -48,9 +48,9 @@ async function churn(store: Store, users: readonly number[], count: number) {
     const additions = users.map((user) => {
       const added = Array.from({ length: Math.ceil(65 / users.length) }, () => {
         const marker = newMarker();
-        const draft = newDraft(marker);
-        live.push({ user, id: draft.id, marker });
-        return draft;
+        const addition = newAddition(marker);
+        live.push({ user, id: addition.id, marker });
+        return addition;
       });
       return addTo(store, asUser(user), added, NOW);
     });
@@ -115,7 +115,7 @@ test("erasing: a reader needs the log → it is emptied by a later write", async
 test("erasing: a store is closed → no log is left", async () => {
   const file = join(temporaryFolder(), "earmark.db");
   const store = await openStore(`file:${file}`, { connections: 1 });
-  await addTo(store, asUser(1), [newDraft(newMarker())], NOW);
+  await addTo(store, asUser(1), [newAddition(newMarker())], NOW);
   await store.close();
   assert.equal(existsSync(`${file}-wal`), false);
 });

@@ -5,12 +5,12 @@ import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
-import { addTo, draftsOf as drafts, removeFrom } from "../../test/support/lists.ts";
+import { additionsOf as additions, addTo, removeFrom } from "../../test/support/lists.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { changesSince } from "../changes.ts";
 import {
+  type Addition,
   asUser,
-  type Draft,
   isRefusal,
   positionAt,
   StoreUnavailable,
@@ -38,8 +38,8 @@ describeStore("SQLite", await open(newFile()));
 test("close: then open again → same list, and no log file is left", async () => {
   const file = newFile();
   const first = await open(file);
-  await addTo(first, asUser(USER), drafts(0, 10), NOW);
-  await removeFrom(first, asUser(USER), drafts(3, 1)[0]?.id ?? "", NOW);
+  await addTo(first, asUser(USER), additions(0, 10), NOW);
+  await removeFrom(first, asUser(USER), additions(3, 1)[0]?.id ?? "", NOW);
   const before = await first.page(USER, { offset: 0, size: 100 });
   await first.close();
   assert.deepEqual(readdirSync(join(file, "..")).sort(), ["earmark.db", "earmark.db-lock"]);
@@ -50,7 +50,7 @@ test("close: then open again → same list, and no log file is left", async () =
 test("change: any kind → next sequence number; removals are recorded with their URL", async () => {
   const file = newFile();
   const store = await open(file);
-  const [a, b, c] = drafts(0, 3) as [Draft, Draft, Draft];
+  const [a, b, c] = additions(0, 3) as [Addition, Addition, Addition];
   await addTo(store, asUser(USER), [a, b, a], NOW);
   await removeFrom(store, asUser(USER), a.id, NOW);
   await removeFrom(store, asUser(USER), a.id, NOW);
@@ -66,7 +66,7 @@ test("change: any kind → next sequence number; removals are recorded with thei
     { sequence: 4, feed_url: c.feedUrl },
     { sequence: 5, feed_url: a.feedUrl },
   ]);
-  const id = (draft: Draft) => draft.id.replaceAll("-", "").toUpperCase();
+  const id = (addition: Addition) => addition.id.replaceAll("-", "").toUpperCase();
   const removals = "select sequence, hex(id) as id, removed_at as at, added_sequence as added, feed_url from removals";
   assert.deepEqual(rows(`${removals} order by sequence`), [
     { sequence: 3, id: id(a), at: NOW.getTime(), added: 1, feed_url: a.feedUrl },
@@ -79,8 +79,8 @@ test("change: any kind → next sequence number; removals are recorded with thei
 test("removals: more than 100,000 changes → only those among the latest are recorded", async () => {
   const file = newFile();
   const store = await open(file);
-  const ids = drafts(0, 4).map(({ id }) => id);
-  await addTo(store, asUser(USER), drafts(0, 4), NOW);
+  const ids = additions(0, 4).map(({ id }) => id);
+  await addTo(store, asUser(USER), additions(0, 4), NOW);
   await removeFrom(store, asUser(USER), ids[0] ?? "", NOW);
   const database = new DatabaseSync(file);
   const recorded = () =>
@@ -141,7 +141,7 @@ test("open: a foreign file → refused and unchanged", async () => {
 test("open, page: a damaged file → an error, never a shorter list", async () => {
   const file = newFile();
   const first = await open(file);
-  await addTo(first, asUser(USER), drafts(0, 31), NOW);
+  await addTo(first, asUser(USER), additions(0, 31), NOW);
   await first.close();
   const bytes = readFileSync(file);
   bytes.fill("X", 4_100, 4_128);
@@ -151,7 +151,7 @@ test("open, page: a damaged file → an error, never a shorter list", async () =
   // A file that is damaged while it is open, or is too large to be checked at start.
   const other = newFile();
   const store = await open(other);
-  await addTo(store, asUser(USER), drafts(0, 31), NOW);
+  await addTo(store, asUser(USER), additions(0, 31), NOW);
   const tamperer = new DatabaseSync(other);
   tamperer.exec("delete from subscriptions where sequence = 7");
   await assert.rejects(store.page(USER, { offset: 0, size: 100 }), StoreUnavailable);
@@ -183,11 +183,11 @@ test("change: failure before the commit → not done; at the commit → unknown;
   const store = await open(file);
   const refuse = "create trigger no before insert on subscriptions begin select raise(abort, 'no'); end";
   executeSql(file, refuse);
-  await assert.rejects(addTo(store, asUser(USER), drafts(0, 1), NOW), isUnavailable(false));
+  await assert.rejects(addTo(store, asUser(USER), additions(0, 1), NOW), isUnavailable(false));
   executeSql(file, "drop trigger no");
-  await addTo(store, asUser(USER), drafts(0, 1), NOW);
+  await addTo(store, asUser(USER), additions(0, 1), NOW);
   executeSql(file, refuse);
-  await assert.rejects(addTo(store, asUser(USER), drafts(1, 1), NOW), isUnavailable(false));
+  await assert.rejects(addTo(store, asUser(USER), additions(1, 1), NOW), isUnavailable(false));
   executeSql(
     file,
     `drop trigger no;
@@ -195,32 +195,32 @@ test("change: failure before the commit → not done; at the commit → unknown;
      create table child (parent references parent deferrable initially deferred);
      create trigger no after insert on subscriptions begin insert into child values (1); end`,
   );
-  await assert.rejects(addTo(store, asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
+  await assert.rejects(addTo(store, asUser(USER), additions(1, 1), NOW), isUnavailable(true));
   executeSql(file, "drop trigger no");
   await store.ready();
-  assert.ok((await addTo(store, asUser(USER), drafts(1, 1), NOW)).every((outcome) => !isRefusal(outcome)));
+  assert.ok((await addTo(store, asUser(USER), additions(1, 1), NOW)).every((outcome) => !isRefusal(outcome)));
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 2);
 });
 
 test("writer thread: ends during a write → unknown, and a new one starts", async () => {
   const store = await open(newFile());
-  await addTo(store, asUser(USER), drafts(0, 1), NOW);
+  await addTo(store, asUser(USER), additions(0, 1), NOW);
   endWriterAtNextGroup();
-  await assert.rejects(addTo(store, asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
+  await assert.rejects(addTo(store, asUser(USER), additions(1, 1), NOW), isUnavailable(true));
   await store.ready();
-  await addTo(store, asUser(USER), drafts(1, 1), NOW);
+  await addTo(store, asUser(USER), additions(1, 1), NOW);
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 2);
 });
 
 test("writer thread: cannot be restarted → not done, and the store can be closed", async () => {
   const file = newFile();
   const store = await open(file);
-  await addTo(store, asUser(USER), drafts(0, 1), NOW);
+  await addTo(store, asUser(USER), additions(0, 1), NOW);
   endWriterAtNextGroup();
-  await assert.rejects(addTo(store, asUser(USER), drafts(1, 1), NOW), isUnavailable(true));
+  await assert.rejects(addTo(store, asUser(USER), additions(1, 1), NOW), isUnavailable(true));
   renameSync(file, `${file}-away`);
   mkdirSync(file);
-  await assert.rejects(addTo(store, asUser(USER), drafts(1, 1), NOW), isUnavailable(false));
+  await assert.rejects(addTo(store, asUser(USER), additions(1, 1), NOW), isUnavailable(false));
   await assert.rejects(store.ready(), StoreUnavailable);
   await store.close();
 });
@@ -229,8 +229,8 @@ test("open: a server is running → shares its file; another schema version → 
   const file = newFile();
   const store = await open(file);
   const second = await open(file, { allowRunningServer: true });
-  await addTo(second, asUser(USER), drafts(0, 2), NOW);
-  const removing = removeFrom(store, asUser(USER), drafts(0, 1)[0]?.id ?? "", NOW);
+  await addTo(second, asUser(USER), additions(0, 2), NOW);
+  const removing = removeFrom(store, asUser(USER), additions(0, 1)[0]?.id ?? "", NOW);
   assert.equal(await removing, true);
   assert.equal((await second.page(USER, { offset: 0, size: 1 })).total, 1);
   for (const version of [NEWEST_VERSION - 1, NEWEST_VERSION + 1]) {
@@ -242,7 +242,7 @@ test("open: a server is running → shares its file; another schema version → 
 test("open: an empty file → used as a new database", async () => {
   const file = join(temporaryFolder(), "empty.db");
   writeFileSync(file, "");
-  await addTo(await open(file), asUser(USER), drafts(0, 1), NOW);
+  await addTo(await open(file), asUser(USER), additions(0, 1), NOW);
 });
 
 test("open: a newer schema → refused", async () => {
@@ -269,7 +269,7 @@ test("open: impossible path → an error that names it", async () => {
 test("open: file header → application id and write-ahead log", async () => {
   const file = newFile();
   const store = await open(file);
-  await addTo(store, asUser(USER), drafts(0, 1), NOW);
+  await addTo(store, asUser(USER), additions(0, 1), NOW);
   const header = readFileSync(file);
   assert.equal(header.toString("latin1", 68, 72), "EARM");
   assert.deepEqual([header[18], header[19]], [2, 2], "write-ahead log");
@@ -279,11 +279,11 @@ test("open: file header → application id and write-ahead log", async () => {
 test("queue: waiting requests → share a transaction", async () => {
   const groups: number[] = [];
   const store = await open(newFile(), { onCommit: (operations) => groups.push(operations) });
-  await Promise.all(Array.from({ length: 100 }, (_, index) => addTo(store, asUser(USER), drafts(index, 1), NOW)));
+  await Promise.all(Array.from({ length: 100 }, (_, index) => addTo(store, asUser(USER), additions(index, 1), NOW)));
   assert.deepEqual(groups, [100]);
   groups.length = 0;
   await Promise.all(
-    Array.from({ length: 5 }, (_, index) => addTo(store, asUser(USER), drafts(1_000 + index * 900, 900), NOW)),
+    Array.from({ length: 5 }, (_, index) => addTo(store, asUser(USER), additions(1_000 + index * 900, 900), NOW)),
   );
   assert.deepEqual(groups, [1_800, 1_800, 900], "but a transaction does not grow without bound");
 });
@@ -291,27 +291,27 @@ test("queue: waiting requests → share a transaction", async () => {
 test("close: writes are queued → written first, and later ones refused", async () => {
   const file = newFile();
   const store = await open(file);
-  const attempts = Array.from({ length: 20 }, (_, index) => addTo(store, asUser(USER), drafts(index * 10, 10), NOW));
+  const attempts = Array.from({ length: 20 }, (_, index) => addTo(store, asUser(USER), additions(index * 10, 10), NOW));
   await store.close();
   assert.ok((await Promise.all(attempts)).flat().every((outcome) => !isRefusal(outcome)));
-  await assert.rejects(addTo(store, asUser(USER), drafts(1_000, 1), NOW), StoreUnavailable);
+  await assert.rejects(addTo(store, asUser(USER), additions(1_000, 1), NOW), StoreUnavailable);
   assert.equal((await (await open(file)).page(USER, { offset: 0, size: 1 })).total, 200);
 });
 
 test("lock: another program holds the file → writes fail, reads work, not ready; then it recovers", async () => {
   const file = newFile();
   const store = await open(file);
-  await addTo(store, asUser(USER), drafts(0, 100), NOW);
+  await addTo(store, asUser(USER), additions(0, 100), NOW);
   const other = new DatabaseSync(file, { timeout: 0 });
   other.exec("begin immediate");
-  const attempt = addTo(store, asUser(USER), drafts(100, 100), NOW);
+  const attempt = addTo(store, asUser(USER), additions(100, 100), NOW);
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
   await assert.rejects(attempt, (error: Error) => error instanceof StoreUnavailable && !error.isOutcomeUnknown);
   await assert.rejects(store.ready(), StoreUnavailable);
   other.close();
   await store.ready();
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
-  assert.ok((await addTo(store, asUser(USER), drafts(100, 100), NOW)).every((outcome) => !isRefusal(outcome)));
+  assert.ok((await addTo(store, asUser(USER), additions(100, 100), NOW)).every((outcome) => !isRefusal(outcome)));
 });
 
 test("lock: held briefly → the write waits", async () => {
@@ -319,7 +319,7 @@ test("lock: held briefly → the write waits", async () => {
   const store = await open(file);
   const other = new DatabaseSync(file);
   other.exec("begin immediate");
-  const attempt = addTo(store, asUser(USER), drafts(0, 1), NOW);
+  const attempt = addTo(store, asUser(USER), additions(0, 1), NOW);
   await sleep(50);
   other.close();
   assert.ok((await attempt).every((outcome) => !isRefusal(outcome)));

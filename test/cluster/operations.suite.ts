@@ -15,7 +15,7 @@ import {
   overAllNodes,
 } from "../support/citus.ts";
 import { ClusterLoad } from "../support/cluster-load.ts";
-import { addTo, draftsOf } from "../support/lists.ts";
+import { additionsOf, addTo } from "../support/lists.ts";
 import { query } from "../support/postgres-cluster.ts";
 import { NOW, open, total } from "../support/postgres-stores.ts";
 import { run } from "../support/process.ts";
@@ -89,7 +89,7 @@ test("upgrade: schema 7, distributed as it was then, eight processes at once →
   const [row] = await query(url, "select encode(hash, 'base64') as hash from earmark.credentials where kind = 'token'");
   const hash = Buffer.from(String(row?.["hash"]), "base64").toString("base64url");
   for (const store of stores) {
-    await addTo(store, asUser(4_711), draftsOf(stores.indexOf(store)), NOW);
+    await addTo(store, asUser(4_711), additionsOf(stores.indexOf(store)), NOW);
     assert.equal((await store.accounts.findCredential(hash))?.kind, "token");
   }
   assert.equal(await total(stores[0] ?? assert.fail(), 4_711), stores.length);
@@ -103,7 +103,7 @@ test("open: all nodes, an empty database → the coordinator creates the tables,
   const worker = databaseOn(first, new URL(url).pathname.slice(1));
   await assert.rejects(open(worker), /coordinator is unavailable/);
   const store = await open(overAllNodes(url), { connections: 3 });
-  await addTo(store, asUser(1), draftsOf(0, 3), NOW);
+  await addTo(store, asUser(1), additionsOf(0, 3), NOW);
   assert.equal(await total(await open(url)), 3);
 });
 
@@ -111,7 +111,7 @@ test("connections: several nodes → spread over them", async () => {
   const url = await createDistributedDatabase();
   const name = new URL(url).pathname.slice(1);
   const store = await open(overAllNodes(url), { connections: 9 });
-  await Promise.all(Array.from({ length: 50 }, (_, user) => addTo(store, asUser(user + 1), draftsOf(0, 3), NOW)));
+  await Promise.all(Array.from({ length: 50 }, (_, user) => addTo(store, asUser(user + 1), additionsOf(0, 3), NOW)));
   for (const node of NODES) {
     const rows = await query(
       node,

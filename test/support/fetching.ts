@@ -76,12 +76,12 @@ export function startFetching(store: Store, options: Partial<SchedulerOptions> =
 }
 
 export async function subscribeTo(store: Store, urls: readonly string[], user: UserId): Promise<void> {
-  const drafts = urls.map((feedUrl) => {
+  const additions = urls.map((feedUrl) => {
     const parsed = readFeedUrl(feedUrl);
     if ("errorCode" in parsed) throw new Error(parsed.errorCode);
     return { kind: "add", id: newId(), feedUrl, feed: parsed.feed } as const;
   });
-  await store.change(asUser(user), drafts, new Date());
+  await store.change(asUser(user), additions, new Date());
 }
 
 /** Makes what is stored about a feed. */

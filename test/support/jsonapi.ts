@@ -1,13 +1,19 @@
 import assert from "node:assert/strict";
 import { RequestFailure } from "../../src/errors.ts";
-import type { RequestedDraft } from "../../src/jsonapi/resource.ts";
+import type { RequestedAddition } from "../../src/jsonapi/resource.ts";
 import type { Subscription } from "../../src/subscriptions.ts";
 
 /** A subscription in its forms, for tests of documents. */
 export const ID = "00000000-0000-4000-8000-00000000000a";
 export const FEED = "https://feeds.example/one";
 export const RESOURCE = { type: "subscription", id: ID, attributes: { feed_url: FEED } };
-export const DRAFT: RequestedDraft = { kind: "add", id: ID, idAsWritten: ID, feedUrl: FEED, feed: "feeds.example/one" };
+export const ADDITION: RequestedAddition = {
+  kind: "add",
+  id: ID,
+  idAsWritten: ID,
+  feedUrl: FEED,
+  feed: "feeds.example/one",
+};
 export const AT = new Date("2026-01-02T03:04:05.678Z");
 export const SUBSCRIPTION: Subscription = { id: ID, feedUrl: FEED, subscribedAt: AT };
 

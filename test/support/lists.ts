@@ -1,6 +1,6 @@
 import {
+  type Addition,
   type Caller,
-  type Draft,
   isRefusal,
   type Outcome,
   type Subscription,
@@ -8,12 +8,12 @@ import {
   type UserId,
 } from "../../src/subscriptions.ts";
 
-/** Drafts of feeds that have these numbers. */
-export function draftsOf(from: number, count = 1): Draft[] {
-  return Array.from({ length: count }, (_, index) => draftOf(from + index, from + index));
+/** Additions of the feeds with these numbers. */
+export function additionsOf(from: number, count = 1): Addition[] {
+  return Array.from({ length: count }, (_, index) => additionOf(from + index, from + index));
 }
 
-export function draftOf(id: number, feed: number | string): Draft {
+export function additionOf(id: number, feed: number | string): Addition {
   const text = idOf(id);
   const url = `feeds.example/${feed}`;
   return { kind: "add", id: text, feedUrl: `https://${url}`, feed: url };
@@ -26,10 +26,10 @@ export function idOf(number: number): string {
 export async function addTo(
   store: SubscriptionStore,
   caller: Caller,
-  drafts: readonly Draft[],
+  additions: readonly Addition[],
   at: Date,
 ): Promise<Outcome[]> {
-  return [...(await store.change(caller, drafts, at)).outcomes];
+  return [...(await store.change(caller, additions, at)).outcomes];
 }
 
 /** Whether there was such a subscription. */

@@ -4,7 +4,7 @@ import type { Store } from "../../src/account-store.ts";
 import { openStore } from "../../src/store/engines.ts";
 import type { StoreOptions } from "../../src/store/store-options.ts";
 import { asUser, type Caller, StoreUnavailable, type SubscriptionStore } from "../../src/subscriptions.ts";
-import { addTo, draftsOf, idOf } from "./lists.ts";
+import { additionsOf, addTo, idOf } from "./lists.ts";
 import type { SharedPostgres } from "./postgres.ts";
 import { startProxy, type Wire } from "./proxy.ts";
 
@@ -93,6 +93,6 @@ export async function newCallers(store: Store): Promise<{ first: Caller; second:
   };
   // One after the other, over one connection: a second one would not notice that the first is cut.
   const callers = { first: await callerOf(1), second: await callerOf(2) };
-  await addTo(store, asUser(4_711), draftsOf(0, 3), NOW);
+  await addTo(store, asUser(4_711), additionsOf(0, 3), NOW);
   return callers;
 }
