@@ -42,7 +42,7 @@ export const MAX_SPELLINGS = 200_000;
 
 /** A feed URL as a client spelled it when it uploaded the feed. */
 export interface Spelling {
-  readonly feed: string;
+  readonly normalizedUrl: string;
   readonly url: string;
   /** Key of the client; empty for a spelling that the server itself used. */
   readonly client: string;
@@ -71,8 +71,8 @@ export interface AppStore {
   state(user: UserId, kind: SyncKind, client: Client, since: number): Promise<SyncState>;
   /** Returns the timestamp for the client. Its mark is durable. */
   recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number>;
-  /** All spellings of these feeds. */
-  spellings(user: UserId, feeds: readonly string[]): Promise<readonly Spelling[]>;
+  /** All spellings of the feeds with these normalized URLs. */
+  spellings(user: UserId, normalizedUrls: readonly string[]): Promise<readonly Spelling[]>;
   /** Actions with sequence numbers from `after` (exclusive) to `upTo` (inclusive), in order; of one feed, if given. */
   actions(user: UserId, range: ActionRange): Promise<readonly StoredAction[]>;
   /** `size` actions in order after the first `offset`, with the total; of one feed, if given. */

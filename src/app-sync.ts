@@ -130,23 +130,24 @@ export class AppSync {
     const byFeed = new Map<string, ChangeRows["removals"][number][]>();
     for (const removal of removals) {
       const parsed = readFeedUrl(removal.feedUrl);
-      if ("feed" in parsed) byFeed.set(parsed.feed, [...(byFeed.get(parsed.feed) ?? []), removal]);
+      if ("normalizedUrl" in parsed)
+        byFeed.set(parsed.normalizedUrl, [...(byFeed.get(parsed.normalizedUrl) ?? []), removal]);
     }
-    const feeds = [...byFeed.keys()];
-    const spellings = await this.#spellings(user, feeds);
-    const current = await this.#find(user, feeds);
+    const normalizedUrls = [...byFeed.keys()];
+    const spellings = await this.#spellings(user, normalizedUrls);
+    const current = await this.#find(user, normalizedUrls);
     const remove = new Set<string>();
     const outdated: Spelling[] = [];
-    for (const [feed, rows] of byFeed) {
-      const spelled = spellings.get(feed) ?? [];
+    for (const [normalizedUrl, rows] of byFeed) {
+      const spelled = spellings.get(normalizedUrl) ?? [];
       const isDue = spelled.some((one) => one.client === client.key) || rows.some((row) => row.addedSequence <= known);
       if (!isDue) continue;
       const urls = new Set([...rows.map(({ feedUrl }) => feedUrl), ...spelled.map(({ url }) => url)]);
-      const listed = current.get(feed);
+      const listed = current.get(normalizedUrl);
       if (listed === undefined) for (const url of urls) remove.add(url);
       else {
         const isUnrecorded = (url: string) => url !== listed.feedUrl && !spelled.some((one) => one.url === url);
-        outdated.push(...[...urls].filter(isUnrecorded).map((url) => ({ feed, url, client: "" })));
+        outdated.push(...[...urls].filter(isUnrecorded).map((url) => ({ normalizedUrl, url, client: "" })));
       }
     }
     return { remove: [...remove], outdated };
@@ -164,26 +165,26 @@ export class AppSync {
     const rewritten = new Map<string, string>();
     const uploads = await readUploads(add);
     const [wanted, added] = [new Map<string, string>(), new Map<string, string>()];
-    await forEachInTurns(uploads, ({ sent, url, feed }) => {
-      if (feed === undefined || url !== sent) rewritten.set(sent, feed === undefined ? "" : url);
-      if (feed === undefined) return;
-      if (!wanted.has(feed)) wanted.set(feed, url);
-      added.set(feed, sent);
+    await forEachInTurns(uploads, ({ sent, url, normalizedUrl }) => {
+      if (normalizedUrl === undefined || url !== sent) rewritten.set(sent, normalizedUrl === undefined ? "" : url);
+      if (normalizedUrl === undefined) return;
+      if (!wanted.has(normalizedUrl)) wanted.set(normalizedUrl, url);
+      added.set(normalizedUrl, sent);
     });
     const listed = await this.#find(user, [...wanted.keys()]);
     const removed = await this.#feedsToRemove(user, remove, added, rewritten);
     const changes: Change[] = [];
-    await forEachInTurns(uploads, ({ feed, url }) => {
-      const isNew = feed !== undefined && !listed.has(feed);
-      if (isNew && wanted.get(feed) === url) changes.push(toAddition(url) as Addition);
+    await forEachInTurns(uploads, ({ normalizedUrl, url }) => {
+      const isNew = normalizedUrl !== undefined && !listed.has(normalizedUrl);
+      if (isNew && wanted.get(normalizedUrl) === url) changes.push(toAddition(url) as Addition);
     });
-    for (const feed of removed) changes.push({ kind: "remove", feed });
+    for (const normalizedUrl of removed) changes.push({ kind: "remove", normalizedUrl });
     const { refused, progress } = await this.#applyChanges(caller, changes, state.sequence, at);
     const spellings: Spelling[] = [];
-    await forEachInTurns(uploads, ({ sent, url, feed }) => {
-      if (feed === undefined) return;
-      if (refused.has(feed)) rewritten.set(sent, "");
-      else spellings.push({ feed, url, client: client.key });
+    await forEachInTurns(uploads, ({ sent, url, normalizedUrl }) => {
+      if (normalizedUrl === undefined) return;
+      if (refused.has(normalizedUrl)) rewritten.set(sent, "");
+      else spellings.push({ normalizedUrl, url, client: client.key });
     });
     const record = { kind: "feeds", client, progress, spellings: await this.#unrecorded(user, spellings) } as const;
     return { timestamp: await this.#recordSync(caller, record, state, at), rewritten: [...rewritten] };
@@ -200,7 +201,7 @@ export class AppSync {
     return this.changeFeeds(caller, client, { add: urls, remove }, at);
   }
 
-  /** The feeds to remove: those in the list, or among the ones that this upload adds. */
+  /** The normalized URLs to remove: those in the list, or among the ones that this upload adds. */
   async #feedsToRemove(
     user: UserId,
     remove: readonly string[],
@@ -208,33 +209,32 @@ export class AppSync {
     rewritten: Map<string, string>,
   ): Promise<readonly string[]> {
     const requested = await readUploads(remove);
-    const listed = await this.#find(
-      user,
-      requested.flatMap(({ feed }) => feed ?? []),
-    );
-    const isListed = (feed: string | undefined) => feed !== undefined && (listed.has(feed) || added.has(feed));
-    const unknown = requested.filter(({ feed }) => !isListed(feed));
+    const valid = requested.flatMap(({ normalizedUrl }) => normalizedUrl ?? []);
+    const listed = await this.#find(user, valid);
+    const isListed = (normalizedUrl = "") => listed.has(normalizedUrl) || added.has(normalizedUrl);
+    const unknown = requested.filter(({ normalizedUrl }) => !isListed(normalizedUrl));
     const decoded = unknown.length === 0 ? new Map<string, string>() : await this.#decodedFeeds(user);
-    const feeds = new Set<string>();
-    await forEachInTurns(requested, ({ sent, feed }) => {
-      if (feed !== undefined && isListed(feed)) {
-        if ((added.get(feed) ?? sent) === sent) feeds.add(feed);
+    const removed = new Set<string>();
+    await forEachInTurns(requested, ({ sent, normalizedUrl }) => {
+      if (normalizedUrl !== undefined && isListed(normalizedUrl)) {
+        if ((added.get(normalizedUrl) ?? sent) === sent) removed.add(normalizedUrl);
         return;
       }
       const found = decoded.get(decodedFeed(sent) ?? "");
-      if (found === undefined && feed === undefined) rewritten.set(sent, "");
-      if (found !== undefined && !added.has(found)) feeds.add(found);
+      if (found === undefined && normalizedUrl === undefined) rewritten.set(sent, "");
+      if (found !== undefined && !added.has(found)) removed.add(found);
     });
-    return [...feeds];
+    return [...removed];
   }
 
-  /** The feeds of the list whose URL contains percent-encoding, by the percent-decoded URL. */
+  /** The normalized URLs in the list that contain percent-encoding, by the percent-decoded URL. */
   async #decodedFeeds(user: UserId): Promise<Map<string, string>> {
     const feeds = new Map<string, string>();
     for await (const items of everySubscription(this.#store, user)) {
       await forEachInTurns(items, ({ feedUrl }) => {
         const [parsed, decoded] = [readFeedUrl(feedUrl), decodedFeed(feedUrl)];
-        if (feedUrl.includes("%") && "feed" in parsed && decoded !== undefined) feeds.set(decoded, parsed.feed);
+        if (feedUrl.includes("%") && "normalizedUrl" in parsed && decoded !== undefined)
+          feeds.set(decoded, parsed.normalizedUrl);
       });
     }
     return feeds;
@@ -253,7 +253,7 @@ export class AppSync {
       const { outcomes, sequenceBefore, sequence: after } = await this.#store.change(caller, batch, at);
       for (const [index, outcome] of outcomes.entries()) {
         if (isRefusal(outcome) && (outcome.refused === "id-in-use" || outcome.refused === "quota-exceeded"))
-          refused.add((batch[index] as Addition).feed);
+          refused.add((batch[index] as Addition).normalizedUrl);
       }
       // If others wrote between two batches, the client may not have seen all earlier changes.
       const isContiguous = progress === undefined || progress.after === sequenceBefore;
@@ -363,33 +363,31 @@ export class AppSync {
     return this.#store.apps.recordSync(caller, { ...record, spellings, devices }, at);
   }
 
-  async #find(user: UserId, feeds: readonly string[]): Promise<Map<string, Subscription>> {
+  async #find(user: UserId, normalizedUrls: readonly string[]): Promise<Map<string, Subscription>> {
     const found = new Map<string, Subscription>();
-    for await (const batch of slicesOf(feeds, FEED_BATCH)) {
-      const subscriptions = await this.#store.find(
-        user,
-        batch.map((feed) => ({ feed })),
-      );
+    for await (const batch of slicesOf(normalizedUrls, FEED_BATCH)) {
+      const keys = batch.map((normalizedUrl) => ({ normalizedUrl }));
+      const subscriptions = await this.#store.find(user, keys);
       for (const [index, subscription] of subscriptions.entries())
         if (subscription !== undefined) found.set(batch[index] ?? "", subscription);
     }
     return found;
   }
 
-  async #spellings(user: UserId, feeds: readonly string[]): Promise<Map<string, Spelling[]>> {
+  async #spellings(user: UserId, normalizedUrls: readonly string[]): Promise<Map<string, Spelling[]>> {
     const all: Spelling[] = [];
-    for await (const batch of slicesOf(feeds, FEED_BATCH)) {
+    for await (const batch of slicesOf(normalizedUrls, FEED_BATCH)) {
       for (const spelling of await this.#store.apps.spellings(user, batch)) all.push(spelling);
     }
-    return Map.groupBy(all, ({ feed }) => feed);
+    return Map.groupBy(all, ({ normalizedUrl }) => normalizedUrl);
   }
 
   /** The spellings that are not recorded yet. */
   async #unrecorded(user: UserId, spellings: readonly Spelling[]): Promise<readonly Spelling[]> {
-    const recorded = await this.#spellings(user, [...new Set(spellings.map(({ feed }) => feed))]);
+    const recorded = await this.#spellings(user, [...new Set(spellings.map(({ normalizedUrl }) => normalizedUrl))]);
     const unrecorded: Spelling[] = [];
     await forEachInTurns(spellings, (spelling) => {
-      const known = recorded.get(spelling.feed) ?? [];
+      const known = recorded.get(spelling.normalizedUrl) ?? [];
       const isKnown = known.some(({ url, client }) => url === spelling.url && client === spelling.client);
       if (known.length < MAX_SPELLINGS_PER_FEED && !isKnown) unrecorded.push(spelling);
     });

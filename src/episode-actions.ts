@@ -152,7 +152,7 @@ export function decodedFeed(url: string): string | undefined {
   // Encoding megabytes of whitespace would take seconds.
   if (isTooLong(trimmed)) return undefined;
   const parsed = readFeedUrl(trimmed.replaceAll(/\s/g, encodeURIComponent));
-  return "feed" in parsed ? percentDecode(parsed.feed) : undefined;
+  return "normalizedUrl" in parsed ? percentDecode(parsed.normalizedUrl) : undefined;
 }
 
 /** `decodedFeed` with a cache, for many URLs of which most repeat. */

@@ -4,8 +4,8 @@ import { guidOf, MAX_FEED_URL, readFeedUrl } from "./feed-url.ts";
 
 function feedOf(url: string): string {
   const parsed = readFeedUrl(url);
-  assert.ok("feed" in parsed, `${url} should be accepted: ${JSON.stringify(parsed)}`);
-  return parsed.feed;
+  assert.ok("normalizedUrl" in parsed, `${url} should be accepted: ${JSON.stringify(parsed)}`);
+  return parsed.normalizedUrl;
 }
 
 function errorCodeOf(url: string): string {

@@ -14,14 +14,14 @@ export type FeedUrlErrorCode =
   | "feed-url-invalid-port"
   | "feed-url-invalid-characters";
 
-/** The feed that a URL identifies, or why the URL is invalid. */
-export type ParsedFeedUrl = { readonly feed: string } | { readonly errorCode: FeedUrlErrorCode };
+/** The URL in its normalized form, which has no scheme and is the same for all spellings; or why the URL is invalid. */
+export type ParsedFeedUrl = { readonly normalizedUrl: string } | { readonly errorCode: FeedUrlErrorCode };
 
 const WHITESPACE_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
 const SCHEME_AND_HOST = /^https?:\/\/[^/?#]/i;
 
 /**
- * Validates a feed URL and determines which feed it identifies. Two URLs identify the same feed if they differ only in:
+ * Validates and normalizes a feed URL. Two URLs identify the same feed, and are normalized alike, if they differ only in:
  * http or https, the spelling of the host, a default port, dot segments, trailing slashes of the path, a fragment.
  *
  * `new URL()` repairs its input: it trims, drops tabs and accepts `https:host`. So the text is checked first.
@@ -38,7 +38,7 @@ export function readFeedUrl(text: string): ParsedFeedUrl {
   const host = PLAIN_HOST.test(authority) ? { host: authority } : readHost(text, authority);
   if ("errorCode" in host) return host;
   // Only the host comes from `URL`; path and query are compared as written.
-  return { feed: host.host + withoutTrailingSlashes(resolveDotSegments(path)) + query };
+  return { normalizedUrl: host.host + withoutTrailingSlashes(resolveDotSegments(path)) + query };
 }
 
 /** Hosts that `URL` would not change. Most hosts are of this kind, and `URL` takes as long as the rest of the parsing. */

@@ -23,7 +23,7 @@ const feeds = (...urls: string[]) => urls.map((feedUrl) => ({ feedUrl }));
 
 async function subscribe(caller: Caller, id: string, feedUrl: string): Promise<void> {
   const addition = toAddition(feedUrl);
-  assert.ok("feed" in addition);
+  assert.ok("normalizedUrl" in addition);
   const { fallbackId: _, ...rest } = addition;
   await store.change(caller, [{ ...rest, id }], NOW);
 }

@@ -92,14 +92,21 @@ export function toAddition(feedUrl: string, details: Details = {}): Addition | I
   const parsed = readFeedUrl(feedUrl);
   if ("errorCode" in parsed) return { error: createError(parsed.errorCode) };
   const id = guidOf(feedUrl);
-  return { ...details, kind: "add", id, fallbackId: guidOf(feedUrl, "whole"), feedUrl, feed: parsed.feed };
+  return {
+    ...details,
+    kind: "add",
+    id,
+    fallbackId: guidOf(feedUrl, "whole"),
+    feedUrl,
+    normalizedUrl: parsed.normalizedUrl,
+  };
 }
 
-/** A feed URL that an app has sent; `feed` is undefined if it is invalid. */
+/** A feed URL that an app has sent; `normalizedUrl` is undefined if it is invalid. */
 export interface FeedUpload {
   readonly sent: string;
   readonly url: string;
-  readonly feed: string | undefined;
+  readonly normalizedUrl: string | undefined;
 }
 
 /** Ignores blank URLs. */
@@ -109,7 +116,7 @@ export async function readUploads(urls: readonly string[]): Promise<readonly Fee
     const url = sent.trim();
     if (url === "") return;
     const parsed = readFeedUrl(url);
-    uploads.push({ sent, url, feed: "feed" in parsed ? parsed.feed : undefined });
+    uploads.push({ sent, url, normalizedUrl: "normalizedUrl" in parsed ? parsed.normalizedUrl : undefined });
   });
   return uploads;
 }
@@ -157,14 +164,18 @@ async function createPreview(
   const { total } = await store.page(user, { offset: 0, size: 1 });
   const list = new MemoryList(0, total);
   return async (additions) => {
-    const keys = additions.flatMap(({ id, fallbackId = id, feed }) => [{ id }, { id: fallbackId }, { feed }]);
+    const keys = additions.flatMap(({ id, fallbackId = id, normalizedUrl }) => [
+      { id },
+      { id: fallbackId },
+      { normalizedUrl },
+    ]);
     const found = await store.find(user, keys);
     for (const [index, key] of keys.entries()) {
       const subscription = found[index];
       if (subscription === undefined) continue;
       const { id, feedUrl, subscribedAt } = subscription;
       // A subscription found by its id either has another feed or is also found by its feed.
-      const feed = "feed" in key ? key.feed : "";
+      const feed = "normalizedUrl" in key ? key.normalizedUrl : "";
       const time = subscribedAt.getTime();
       list.load({
         sequence: 0,
@@ -176,6 +187,9 @@ async function createPreview(
         ...toStoredDetails(subscription),
       });
     }
-    return additions.map((addition) => toOutcome(addition, applyChange(list, addition, now.getTime(), max), now, max));
+    return additions.map((addition) => {
+      const change = { ...addition, feed: addition.normalizedUrl };
+      return toOutcome(addition, applyChange(list, change, now.getTime(), max), now, max);
+    });
   };
 }

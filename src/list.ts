@@ -6,13 +6,14 @@ export const KEPT_CHANGES = 100_000;
 /** For the same reason, a removal is recorded without its folders if they are longer in total. */
 const MAX_RECORDED_FOLDERS = 1_024;
 
-/** A subscription as it is stored. Engines choose how to represent ids and feeds. */
+/** A subscription as it is stored. Engines choose how to represent ids and normalized URLs. */
 export interface Item<Key> extends StoredDetails {
   /** Sequence number under which it was added: its place in the list. */
   readonly sequence: number;
   /** Sequence number of its last update; 0 if it was never updated. */
   readonly updateSequence: number;
   readonly id: Key;
+  /** Represents the normalized URL. */
   readonly feed: Key;
   readonly feedUrl: string;
   readonly subscribedAt: number;
@@ -43,7 +44,7 @@ export type KeyedChange<Key> =
       readonly feedUrl: string;
       readonly feed: Key;
     })
-  | (Omit<Update, "id" | "feed"> & { readonly id: Key; readonly feed?: Key })
+  | (Omit<Update, "id" | "normalizedUrl"> & { readonly id: Key; readonly feed?: Key })
   | { readonly kind: "remove"; readonly id: Key }
   | { readonly kind: "remove"; readonly feed: Key };
 

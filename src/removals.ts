@@ -10,11 +10,11 @@ export async function listRemovals(
   const newest = new Map<string, RemovedSubscription>();
   for (const removal of await store.removals(user, limit)) {
     const parsed = readFeedUrl(removal.feedUrl);
-    if ("feed" in parsed && !newest.has(parsed.feed)) newest.set(parsed.feed, removal);
+    if ("normalizedUrl" in parsed && !newest.has(parsed.normalizedUrl)) newest.set(parsed.normalizedUrl, removal);
   }
   const found = await store.find(
     user,
-    [...newest.keys()].map((feed) => ({ feed })),
+    [...newest.keys()].map((normalizedUrl) => ({ normalizedUrl })),
   );
   return [...newest.values()].filter((_, index) => found[index] === undefined);
 }

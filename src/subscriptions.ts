@@ -56,8 +56,8 @@ export interface Addition extends Details {
   /** Used instead of `id` if another subscription in the list already has that one. */
   readonly fallbackId?: string;
   readonly feedUrl: string;
-  /** Two additions with the same `feed` ask for the same feed, however their URLs are spelled. */
-  readonly feed: string;
+  /** From `readFeedUrl`: the same for all spellings of a feed's URL. */
+  readonly normalizedUrl: string;
 }
 
 /**
@@ -67,9 +67,9 @@ export interface Addition extends Details {
 export interface Update {
   readonly kind: "update";
   readonly id: string;
-  /** Given together with `feed`, or not at all. */
+  /** Given together with `normalizedUrl`, or not at all. */
   readonly feedUrl?: string;
-  readonly feed?: string;
+  readonly normalizedUrl?: string;
   /** Empty to clear it. */
   readonly title?: string;
   /** Apply the update only if this is still the title. */
@@ -80,7 +80,7 @@ export interface Update {
 
 export type Removal =
   | { readonly kind: "remove"; readonly id: string }
-  | { readonly kind: "remove"; readonly feed: string };
+  | { readonly kind: "remove"; readonly normalizedUrl: string };
 
 export type Change = Addition | Update | Removal;
 
@@ -243,10 +243,10 @@ export interface SubscriptionStore {
     changes: readonly Change[],
     at: Date,
   ): Promise<SequenceRange & { readonly outcomes: readonly Outcome[] }>;
-  /** Result N is the subscription with id or feed N, if the list has it. */
+  /** Result N is the subscription with id or normalized URL N, if the list has it. */
   find(
     user: UserId,
-    keys: readonly ({ readonly id: string } | { readonly feed: string })[],
+    keys: readonly ({ readonly id: string } | { readonly normalizedUrl: string })[],
   ): Promise<(Subscription | undefined)[]>;
   page(user: UserId, window: Window): Promise<Page>;
   /** Items in list order, from the first one that was added after sequence number `after`. */

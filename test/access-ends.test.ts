@@ -165,7 +165,7 @@ async function subscribed(): Promise<Person> {
   const [outcome] = await addTo(
     store,
     asUser(who.user),
-    [{ kind: "add", id, feedUrl: "https://feeds.example/", feed: "feeds.example" }],
+    [{ kind: "add", id, feedUrl: "https://feeds.example/", normalizedUrl: "feeds.example" }],
     clock.now,
   );
   assert.ok(outcome !== undefined && !("refused" in outcome));
@@ -269,7 +269,7 @@ for (const [path, kind] of [
           id,
 
           feedUrl: `https://feeds.example/${id}/${"x".repeat(1_500)}`,
-          feed: `${batch} ${index}`,
+          normalizedUrl: `${batch} ${index}`,
         };
       });
       await addTo(store, asUser(who.user), additions, clock.now);

@@ -94,7 +94,7 @@ test("PgBouncer: 100 concurrent users on few connections → all writes succeed"
       return addTo(
         store,
         asUser(10_000 + user),
-        [{ kind: "add", id, feedUrl: "https://feeds.example/1", feed: "feeds.example/1" }],
+        [{ kind: "add", id, feedUrl: "https://feeds.example/1", normalizedUrl: "feeds.example/1" }],
         new Date(),
       );
     }),

@@ -49,10 +49,10 @@ test("fetch: an update to another feed → that one is fetched too", async () =>
   await subscribe([old]);
   await fetched(old);
   const { items } = await store.page(LOCAL_USER, { offset: 0, size: 1 });
-  const feed = other.replace("http://", "");
+  const normalizedUrl = other.replace("http://", "");
   await store.change(
     asUser(LOCAL_USER),
-    [{ kind: "update", id: items[0]?.id ?? "", feedUrl: other, feed }],
+    [{ kind: "update", id: items[0]?.id ?? "", feedUrl: other, normalizedUrl }],
     new Date(),
   );
   assert.equal((await fetched(other)).title, "new");

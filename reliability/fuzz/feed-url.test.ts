@@ -101,7 +101,7 @@ function check(input: string): void {
     return;
   }
   assert.equal(reason, undefined, `accepted despite: ${reason}`);
-  checkNormalForm(input, parsed.feed);
+  checkNormalForm(input, parsed.normalizedUrl);
   assert.match(guidOf(input), /^[0-9a-f]{8}-[0-9a-f]{4}-5[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/);
 }
 
@@ -150,6 +150,6 @@ function checkNormalForm(text: string, feed: string): void {
   for (const variant of variants) {
     const again = readFeedUrl(variant);
     if ("errorCode" in again) assert.ok(Array.from(variant).length > MAX_FEED_URL, `${variant}: ${again.errorCode}`);
-    else assert.equal(again.feed, feed, `${variant} is another feed`);
+    else assert.equal(again.normalizedUrl, feed, `${variant} is another feed`);
   }
 }

@@ -70,7 +70,7 @@ function firstOfEach(entries: readonly Entry[]): Entry[] {
   const feeds = new Map<string, Entry>();
   for (const entry of entries) {
     const parsed = readFeedUrl(entry.feedUrl);
-    if ("feed" in parsed && !feeds.has(parsed.feed)) feeds.set(parsed.feed, entry);
+    if ("normalizedUrl" in parsed && !feeds.has(parsed.normalizedUrl)) feeds.set(parsed.normalizedUrl, entry);
   }
   return [...feeds.values()];
 }
@@ -121,7 +121,7 @@ function withFolders(entries: readonly (Entry & { readonly names: readonly strin
   });
   const feedOf = ({ feedUrl }: Entry) => {
     const parsed = readFeedUrl(feedUrl);
-    return "feed" in parsed ? parsed.feed : undefined;
+    return "normalizedUrl" in parsed ? parsed.normalizedUrl : undefined;
   };
   return own.map((entry, index) => {
     const feed = feedOf(entry);

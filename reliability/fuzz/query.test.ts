@@ -74,7 +74,8 @@ function readByTheBook(query: string): ListQuery | string {
   const feedUrl = found.get(FILTER);
   const parsed = feedUrl === undefined ? undefined : readFeedUrl(feedUrl);
   if (parsed !== undefined && "errorCode" in parsed) return "filter";
-  const filter = feedUrl === undefined || parsed === undefined ? undefined : { feedUrl, feed: parsed.feed };
+  const filter =
+    feedUrl === undefined || parsed === undefined ? undefined : { feedUrl, normalizedUrl: parsed.normalizedUrl };
   const include = found.get(INCLUDE) ?? "";
   if (include !== "" && include !== "podcast") return "include";
   const podcast = found.get(PODCAST_FIELDS);

@@ -22,7 +22,7 @@ function additions(count: number): Addition[] {
       kind: "add",
       id,
       feedUrl: `https://Feeds.example/é🎧/${number}`,
-      feed: `feeds.example/${number}`,
+      normalizedUrl: `feeds.example/${number}`,
     };
   });
 }

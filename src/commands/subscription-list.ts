@@ -91,10 +91,10 @@ export async function openSubscriptionList(
   return { ...client, find, findFeeds: createFeedSearch(options), close: async () => undefined };
 }
 
-function readKey(text: string): { readonly id: string } | { readonly feed: string } | undefined {
+function readKey(text: string): { readonly id: string } | { readonly normalizedUrl: string } | undefined {
   if (isUuidLike(text)) return { id: text.toLowerCase() };
   const parsed = readFeedUrl(text);
-  return "feed" in parsed ? { feed: parsed.feed } : undefined;
+  return "normalizedUrl" in parsed ? { normalizedUrl: parsed.normalizedUrl } : undefined;
 }
 
 /** Limits the length of a server's text in a message. */

@@ -3,7 +3,7 @@ import { isMalformed, type RequestedAddition, type RequestedRemoval } from "../j
 
 /** Operations as sent between threads: strings are cloned four times as fast as objects. */
 export interface PackedOperations {
-  /** Id, feed URL and normalized feed of each operation; the last two are empty unless it is an addition. */
+  /** Id, feed URL and normalized URL of each operation; the last two are empty unless it is an addition. */
   readonly texts: readonly string[];
   /** Invalid operations, updates, and additions with a title or folders, by their index. */
   readonly others: ReadonlyMap<number, Operation>;
@@ -14,8 +14,8 @@ export function packOperations(operations: readonly Operation[]): PackedOperatio
   const others = new Map<number, Operation>();
   for (const [index, operation] of operations.entries()) {
     if (isPlain(operation)) {
-      const { idAsWritten, feedUrl = "", feed = "" }: PlainOperation = operation;
-      texts.push(idAsWritten, feedUrl, feed);
+      const { idAsWritten, feedUrl = "", normalizedUrl = "" }: PlainOperation = operation;
+      texts.push(idAsWritten, feedUrl, normalizedUrl);
     } else {
       others.set(index, operation);
       texts.push("", "", "");
@@ -27,7 +27,7 @@ export function packOperations(operations: readonly Operation[]): PackedOperatio
 interface PlainOperation {
   readonly idAsWritten: string;
   readonly feedUrl?: string;
-  readonly feed?: string;
+  readonly normalizedUrl?: string;
 }
 
 function isPlain(operation: Operation): operation is RequestedAddition | RequestedRemoval {
@@ -37,10 +37,16 @@ function isPlain(operation: Operation): operation is RequestedAddition | Request
 
 export function unpackOperations({ texts, others }: PackedOperations): Operation[] {
   return Array.from({ length: texts.length / 3 }, (_, index): Operation => {
-    const [idAsWritten = "", feedUrl = "", feed = ""] = [texts[3 * index], texts[3 * index + 1], texts[3 * index + 2]];
+    const [idAsWritten = "", feedUrl = "", normalizedUrl = ""] = [
+      texts[3 * index],
+      texts[3 * index + 1],
+      texts[3 * index + 2],
+    ];
     const other = idAsWritten === "" ? others.get(index) : undefined;
     if (other !== undefined) return other;
     const id = idAsWritten.toLowerCase();
-    return feedUrl === "" ? { kind: "remove", id, idAsWritten } : { kind: "add", id, idAsWritten, feedUrl, feed };
+    return feedUrl === ""
+      ? { kind: "remove", id, idAsWritten }
+      : { kind: "add", id, idAsWritten, feedUrl, normalizedUrl };
   });
 }

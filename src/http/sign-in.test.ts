@@ -238,7 +238,7 @@ describe("sign-up policy", () => {
     await addTo(
       server.store,
       asUser(1),
-      [{ kind: "add", id: newId(), feedUrl: "https://ann:secret@a.example/", feed: "a.example" }],
+      [{ kind: "add", id: newId(), feedUrl: "https://ann:secret@a.example/", normalizedUrl: "a.example" }],
       server.now(),
     );
     const stranger = await signUp(server, "stranger");

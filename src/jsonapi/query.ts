@@ -28,7 +28,7 @@ export interface FieldsQuery {
 
 export interface ListQuery extends PageQuery, FieldsQuery {
   /** Only the subscription to this feed. */
-  readonly filter: { readonly feedUrl: string; readonly feed: string } | undefined;
+  readonly filter: { readonly feedUrl: string; readonly normalizedUrl: string } | undefined;
 }
 
 type Parameters = ReadonlyMap<string, string>;
@@ -66,7 +66,9 @@ function readFilter(parameters: Parameters): ListQuery["filter"] {
   const feedUrl = parameters.get(FEED_URL_PARAMETER);
   if (feedUrl === undefined) return undefined;
   const parsed = readFeedUrl(feedUrl);
-  return "feed" in parsed ? { feedUrl, feed: parsed.feed } : refuse(FEED_URL_PARAMETER, "must be a feed URL");
+  return "normalizedUrl" in parsed
+    ? { feedUrl, normalizedUrl: parsed.normalizedUrl }
+    : refuse(FEED_URL_PARAMETER, "must be a feed URL");
 }
 
 function readPage(parameters: Parameters): PageQuery {

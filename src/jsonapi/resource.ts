@@ -84,10 +84,11 @@ export function readAddition(resource: Members): RequestedAddition | Malformed {
   const feedAttributes = readFeed(attributes);
   if (isMalformed(feedAttributes)) return feedAttributes;
   const { id, idAsWritten } = identity;
-  const { feedUrl, feed } = feedAttributes;
-  if (!("title" in attributes || "folders" in attributes)) return { kind: "add", id, idAsWritten, feedUrl, feed };
+  const { feedUrl, normalizedUrl } = feedAttributes;
+  if (!("title" in attributes || "folders" in attributes))
+    return { kind: "add", id, idAsWritten, feedUrl, normalizedUrl };
   const details = readDetails(attributes);
-  return isMalformed(details) ? details : { kind: "add", id, idAsWritten, feedUrl, feed, ...details };
+  return isMalformed(details) ? details : { kind: "add", id, idAsWritten, feedUrl, normalizedUrl, ...details };
 }
 
 /** The same for an update, whose attributes are all optional. */
@@ -117,14 +118,14 @@ function readIdentity(resource: Members): RequestedId | Malformed {
   return { id: id.toLowerCase(), idAsWritten: id };
 }
 
-function readFeed(attributes: Members): { readonly feedUrl: string; readonly feed: string } | Malformed {
+function readFeed(attributes: Members): { readonly feedUrl: string; readonly normalizedUrl: string } | Malformed {
   const feedUrl = attributes["feed_url"];
   // A pointer must lead to a value that exists (JSON:API 1.1), so the parent of a missing member is reported.
   const pointer = "feed_url" in attributes ? "/attributes/feed_url" : "/attributes";
   if (typeof feedUrl !== "string") return { code: "feed-url-missing", pointer };
   const parsed = readFeedUrl(feedUrl);
   if ("errorCode" in parsed) return { code: parsed.errorCode, pointer };
-  return { feedUrl, feed: parsed.feed };
+  return { feedUrl, normalizedUrl: parsed.normalizedUrl };
 }
 
 /** A null title or null folders count as empty, which clears them. */

@@ -297,10 +297,10 @@ export function markDuplicates(entries: readonly Entry[]): Entry[] {
   const marked = [...entries];
   for (const [index, entry] of entries.entries()) {
     const parsed = readFeedUrl(entry.feedUrl);
-    if (!("feed" in parsed) || entry.skip !== undefined) continue;
-    const at = first.get(parsed.feed);
+    if (!("normalizedUrl" in parsed) || entry.skip !== undefined) continue;
+    const at = first.get(parsed.normalizedUrl);
     if (at === undefined) {
-      first.set(parsed.feed, index);
+      first.set(parsed.normalizedUrl, index);
       continue;
     }
     const { folders = [], ...same } = marked[at] as Entry;

@@ -22,7 +22,8 @@ function imported(file: string | Uint8Array): Entry[] {
   const feeds = new Map<string, Entry>();
   for (const { line: _, skip, ...entry } of readOpml(Buffer.from(file as Uint8Array))) {
     const parsed = readFeedUrl(entry.feedUrl);
-    if ("feed" in parsed && skip === undefined && !feeds.has(parsed.feed)) feeds.set(parsed.feed, entry);
+    if ("normalizedUrl" in parsed && skip === undefined && !feeds.has(parsed.normalizedUrl))
+      feeds.set(parsed.normalizedUrl, entry);
   }
   return [...feeds.values()];
 }
@@ -149,7 +150,8 @@ test("OPML: any titles and folders → unchanged by export and import", async ()
           ...(clean && clean !== feedUrl ? { title: clean } : {}),
           ...(paths.length > 0 ? { folders: paths } : {}),
         };
-        if ("feed" in parsed && !entries.has(parsed.feed)) entries.set(parsed.feed, { feedUrl, ...details });
+        if ("normalizedUrl" in parsed && !entries.has(parsed.normalizedUrl))
+          entries.set(parsed.normalizedUrl, { feedUrl, ...details });
       }
       const text = await writeFile([...entries.values()]);
       const again = imported(text);

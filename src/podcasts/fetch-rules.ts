@@ -231,12 +231,12 @@ export function needsArtwork(before: PodcastRecord, after: PodcastRecord, at: nu
 }
 
 function isFeedUrl(url: string): boolean {
-  return "feed" in readFeedUrl(url);
+  return "normalizedUrl" in readFeedUrl(url);
 }
 
 function isSameFeed(one: string, other: string): boolean {
   const [first, second] = [readFeedUrl(one), readFeedUrl(other)];
-  return "feed" in first && "feed" in second && first.feed === second.feed;
+  return "normalizedUrl" in first && "normalizedUrl" in second && first.normalizedUrl === second.normalizedUrl;
 }
 
 function jitter(ms: number, share: number, random: () => number): number {

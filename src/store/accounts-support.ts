@@ -36,7 +36,7 @@ export const countOf = <T>(values: readonly T[], wanted: T) => values.filter((va
 
 export function addition(number: number): Addition {
   const id = `00000000-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
-  return { kind: "add", id, feedUrl: `https://feeds.example/${number}/`, feed: `feeds.example/${number}` };
+  return { kind: "add", id, feedUrl: `https://feeds.example/${number}/`, normalizedUrl: `feeds.example/${number}` };
 }
 
 export const additions = (from: number, count: number) => times(count, (index) => addition(from + index));

@@ -119,7 +119,7 @@ async function changeOnWebPage(
   const addition = toAddition(spell(feed, now)) as Addition;
   if (isAdding) oracle.added(feed);
   else oracle.removed(feed);
-  const change = isAdding ? addition : ({ kind: "remove", feed: addition.feed } as const);
+  const change = isAdding ? addition : ({ kind: "remove", normalizedUrl: addition.normalizedUrl } as const);
   await store.change(asUser(user), [change], new Date(now));
 }
 

@@ -121,7 +121,7 @@ export function describeApps(engine: string, store: Store): void {
       await add(user, B, "http://feeds.example/a/");
       const again = await feeds(user, A, timestamp);
       assert.deepEqual([again.add, again.remove], [["http://feeds.example/a/"], []]);
-      await store.change(asUser(user), [{ kind: "remove", feed: "feeds.example/a" }], at());
+      await store.change(asUser(user), [{ kind: "remove", normalizedUrl: "feeds.example/a" }], at());
       const { remove: removed } = await feeds(user, A, again.timestamp);
       assert.deepEqual([...removed].sort(), ["http://feeds.example/a/", "https://feeds.example/a"]);
     });
@@ -299,8 +299,8 @@ export function describeApps(engine: string, store: Store): void {
       const { timestamp } = await feeds(user, A, 0);
       const [{ id } = { id: "" }] = (await store.page(user, { offset: 0, size: 1 })).items;
       const update = async (feedUrl: string) => {
-        const { feed } = toAddition(feedUrl) as Addition;
-        await store.change(asUser(user), [{ kind: "update", id, feedUrl, feed }], at());
+        const { normalizedUrl } = toAddition(feedUrl) as Addition;
+        await store.change(asUser(user), [{ kind: "update", id, feedUrl, normalizedUrl }], at());
       };
       await update(url("b"));
       const changes = await feeds(user, A, timestamp);

@@ -27,8 +27,8 @@ function newUser(): UserId {
 
 const remove = (id: number): Change => ({ kind: "remove", id: idOf(id) });
 function update(id: number, feed: number | string): Change {
-  const { feedUrl, feed: key } = additionOf(id, feed);
-  return { kind: "update", id: idOf(id), feedUrl, feed: key };
+  const { feedUrl, normalizedUrl } = additionOf(id, feed);
+  return { kind: "update", id: idOf(id), feedUrl, normalizedUrl };
 }
 
 /** The contract of `change` and `changesSince`, for every engine. */
@@ -97,7 +97,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
     test("remove: by id or by feed → the subscription that was removed", async () => {
       const user = newUser();
       await change(user, ...additionsOf(1, 3));
-      const byFeed = { kind: "remove", feed: additionOf(0, 3).feed } as const;
+      const byFeed = { kind: "remove", normalizedUrl: additionOf(0, 3).normalizedUrl } as const;
       const { outcomes } = await change(user, remove(1), byFeed, byFeed);
       assert.deepEqual(outcomes, [
         { id: idOf(1), feedUrl: "https://feeds.example/1", subscribedAt: NOW },

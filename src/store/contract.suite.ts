@@ -21,7 +21,7 @@ function addition(id: number, feed: number | string): Addition {
     kind: "add",
     id: text,
     feedUrl: `https://feeds.example/${feed}/`,
-    feed: `feeds.example/${feed}`,
+    normalizedUrl: `feeds.example/${feed}`,
   };
 }
 
@@ -56,7 +56,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       const long = {
         ...addition(1, "x"),
         feedUrl: `https://feeds.example/${"🎧".repeat(2_000)}`,
-        feed: `feeds.example/${"%F0%9F%8E%A7".repeat(2_000)}`,
+        normalizedUrl: `feeds.example/${"%F0%9F%8E%A7".repeat(2_000)}`,
       };
       assert.deepEqual((await add(user, long, { ...long, ...addition(2, "y") })).map(statusOf), ["added", "added"]);
       assert.equal((await findOne(store, user, long.id))?.feedUrl, long.feedUrl);
@@ -142,13 +142,16 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       await add(ann, addition(1, "a"), addition(2, "b"), addition(3, "c"));
       await add(bob, addition(4, "d"));
       await removeFrom(store, asUser(ann), addition(2, "b").id, NOW);
-      const feeds = ["d", "c", "b", "a", "c", "x"].map((feed) => addition(0, feed).feed);
-      const found = (await store.find(ann, [...feeds.map((feed) => ({ feed })), { id: addition(3, 0).id }])).map(
-        (item) => item?.id,
-      );
+      const urls = ["d", "c", "b", "a", "c", "x"].map((feed) => addition(0, feed).normalizedUrl);
+      const found = (
+        await store.find(ann, [...urls.map((normalizedUrl) => ({ normalizedUrl })), { id: addition(3, 0).id }])
+      ).map((item) => item?.id);
       const [a, c] = [addition(1, 0).id, addition(3, 0).id];
       assert.deepEqual(found, [undefined, c, undefined, a, c, undefined, c]);
-      assert.deepEqual(await store.find(newUser(), [{ feed: feeds[1] ?? "" }, { id: a }]), [undefined, undefined]);
+      assert.deepEqual(await store.find(newUser(), [{ normalizedUrl: urls[1] ?? "" }, { id: a }]), [
+        undefined,
+        undefined,
+      ]);
       assert.deepEqual(await store.find(ann, []), []);
     });
 
@@ -236,7 +239,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
             const user = newUser();
             let model: Addition[] = [];
             const addToModel = (added: Addition) => {
-              if (model.some(({ feed }) => feed === added.feed)) return "already-subscribed";
+              if (model.some(({ normalizedUrl }) => normalizedUrl === added.normalizedUrl)) return "already-subscribed";
               if (model.some(({ id }) => id === added.id)) return "id-in-use";
               model.push(added);
               return "added";

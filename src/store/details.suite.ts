@@ -52,7 +52,10 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       assert.deepEqual(outcomes, expected);
       assert.deepEqual((await store.page(user, { offset: 0, size: 10 })).items, expected);
       assert.deepEqual((await store.page(user, { offset: 1, size: 2 })).items, expected.slice(1, 3));
-      assert.deepEqual(await store.find(user, [{ id: both.id }, { feed: both.feed }]), [expected[1], expected[1]]);
+      assert.deepEqual(await store.find(user, [{ id: both.id }, { normalizedUrl: both.normalizedUrl }]), [
+        expected[1],
+        expected[1],
+      ]);
       const listed = [];
       for await (const items of everySubscription(store, user)) listed.push(...items);
       assert.deepEqual(listed, expected);
@@ -80,8 +83,8 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       assert.deepEqual((await at(update({ folders: FOLDERS }))).outcomes, [moved]);
       assert.deepEqual((await store.page(user, { offset: 1, size: 1 })).items, [moved]);
       assert.deepEqual((await changesSince(store, user, positionAt(3), 10))?.changed, [moved]);
-      const { feedUrl, feed } = additionOf(0, "new");
-      assert.deepEqual((await at(update({ feedUrl, feed, title: "" }))).outcomes, [
+      const { feedUrl, normalizedUrl } = additionOf(0, "new");
+      assert.deepEqual((await at(update({ feedUrl, normalizedUrl, title: "" }))).outcomes, [
         { ...subscription(2), feedUrl, folders: FOLDERS },
       ]);
       assert.deepEqual((await at(update({ folders: [] }))).outcomes, [{ ...subscription(2), feedUrl }]);
@@ -91,8 +94,8 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
     test("update: nothing new → no change of the list", async () => {
       const user = newUser();
       await change(user, { ...additionOf(1, 1), title: "t", folders: ["f"] });
-      const { feedUrl, feed } = additionOf(1, 1);
-      const updates = [{}, { title: "t" }, { folders: ["f"] }, { feedUrl, feed, title: "t", folders: ["f"] }];
+      const { feedUrl, normalizedUrl } = additionOf(1, 1);
+      const updates = [{}, { title: "t" }, { folders: ["f"] }, { feedUrl, normalizedUrl, title: "t", folders: ["f"] }];
       const { outcomes, sequence } = await change(
         user,
         ...updates.map((details): Change => ({ kind: "update", id: idOf(1), ...details })),

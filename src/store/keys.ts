@@ -7,13 +7,13 @@ export const DELETED = -1;
 export const ERASE_BATCH_SIZE = 1_000;
 
 /** Feeds are compared by 128 bits of their SHA-256, so that index entries are small however long the URL. */
-export function feedKey(feed: string): Buffer {
-  return shortHash(feed);
+export function feedKey(normalizedUrl: string): Buffer {
+  return shortHash(normalizedUrl);
 }
 
 /** The same key in hexadecimal. */
-export function feedKeyHex(feed: string): string {
-  return shortDigest(feed);
+export function feedKeyHex(normalizedUrl: string): string {
+  return shortDigest(normalizedUrl);
 }
 
 /** A feed, a media URL, which is compared in the same way, and a kind of action. */

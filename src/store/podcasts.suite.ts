@@ -27,7 +27,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const additions = urls.map((feedUrl) => {
         const parsed = readFeedUrl(feedUrl);
         if ("errorCode" in parsed) throw new Error(parsed.errorCode);
-        return { kind: "add", id: uuid(), feedUrl, feed: parsed.feed } as const;
+        return { kind: "add", id: uuid(), feedUrl, normalizedUrl: parsed.normalizedUrl } as const;
       });
       await store.change(asUser(user), additions, NOW);
       return additions;
@@ -172,7 +172,11 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const feedUrl = newUrl();
       const parsed = readFeedUrl(feedUrl);
       if ("errorCode" in parsed) assert.fail();
-      await store.change(asUser(user), [{ kind: "update", id: first?.id ?? "", feedUrl, feed: parsed.feed }], NOW);
+      await store.change(
+        asUser(user),
+        [{ kind: "update", id: first?.id ?? "", feedUrl, normalizedUrl: parsed.normalizedUrl }],
+        NOW,
+      );
       const seen = async (after: number, limit: number) =>
         (await podcasts.changedFeeds(user, after, limit)).map((each) => [each.feedUrl, each.sequence]);
       assert.deepEqual(await seen(1, 10), [
@@ -193,7 +197,12 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       for (const user of [newUser(), newUser(), newUser()]) {
         const additions = urls.map((feedUrl) => {
           const parsed = readFeedUrl(feedUrl);
-          return { kind: "add", id: uuid(), feedUrl, feed: "feed" in parsed ? parsed.feed : "" } as const;
+          return {
+            kind: "add",
+            id: uuid(),
+            feedUrl,
+            normalizedUrl: "normalizedUrl" in parsed ? parsed.normalizedUrl : "",
+          } as const;
         });
         await fresh.change(asUser(user), additions, NOW);
       }

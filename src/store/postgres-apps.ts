@@ -126,16 +126,16 @@ export class PostgresApps implements AppStore {
     });
   }
 
-  async spellings(user: UserId, feeds: readonly string[]): Promise<readonly Spelling[]> {
-    if (feeds.length === 0) return [];
-    const byKey = new Map(feeds.map((feed) => [feedKeyHex(feed), feed]));
+  async spellings(user: UserId, normalizedUrls: readonly string[]): Promise<readonly Spelling[]> {
+    if (normalizedUrls.length === 0) return [];
+    const byKey = new Map(normalizedUrls.map((url) => [feedKeyHex(url), url]));
     const rows = await this.#read<{ feed: string; url: string; client: string }>(
       `select replace(feed::text, '-', '') as feed, url, client from earmark.feed_spellings
        where user_id = $1 and feed = any($2::uuid[]) order by sequence`,
       user,
       [...byKey.keys()],
     );
-    return rows.map(({ feed, url, client }) => ({ feed: byKey.get(feed) ?? "", url, client }));
+    return rows.map(({ feed, url, client }) => ({ normalizedUrl: byKey.get(feed) ?? "", url, client }));
   }
 
   /** Reads windows of sequence numbers: without fresh statistics, the planner would sort all later rows in each call. */
@@ -296,7 +296,7 @@ async function addSpellings(
     [
       ...[user, at.getTime()],
       added.map((_, index) => last + index + 1),
-      added.map(({ feed }) => feedKeyHex(feed)),
+      added.map(({ normalizedUrl }) => feedKeyHex(normalizedUrl)),
       added.map(({ client }) => client),
       added.map(({ url }) => url),
     ],

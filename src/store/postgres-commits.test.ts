@@ -66,10 +66,14 @@ test("commit: reply to an update lost → found to have succeeded, and not repea
   const { store, other, proxy } = await openOverProxy(server);
   await addTo(store, asUser(USER), additions(0, 3), NOW);
   for (const [index, when] of (["before", "after"] as const).entries()) {
-    const { feedUrl, feed } = additions(9 + index)[0] as Addition;
+    const { feedUrl, normalizedUrl } = additions(9 + index)[0] as Addition;
     const [before = 0] = await other.sequences([USER]);
     const cut = proxy.cutAtCommit(when);
-    const { sequence } = await store.change(asUser(USER), [{ kind: "update", id: idOf(1), feedUrl, feed }], NOW);
+    const { sequence } = await store.change(
+      asUser(USER),
+      [{ kind: "update", id: idOf(1), feedUrl, normalizedUrl }],
+      NOW,
+    );
     await cut;
     // The removal of one feed and the addition of another.
     assert.equal(sequence, before + 2);

@@ -35,8 +35,8 @@ test("change: a removal, an update → a few more statements", async () => {
   const removing = () => statementsOf(proxy, () => removeFrom(store, asUser(USER), idOf(0), NOW));
   assert.equal(await removing(), READ_AND_WRITE + 2);
   assert.equal(await removing(), READ + 1);
-  const { feedUrl, feed } = additions(9)[0] as Addition;
-  const updating = () => store.change(asUser(USER), [{ kind: "update", id: idOf(1), feedUrl, feed }], NOW);
+  const { feedUrl, normalizedUrl } = additions(9)[0] as Addition;
+  const updating = () => store.change(asUser(USER), [{ kind: "update", id: idOf(1), feedUrl, normalizedUrl }], NOW);
   assert.equal(await statementsOf(proxy, updating), READ_AND_WRITE + 3);
 });
 

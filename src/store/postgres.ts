@@ -110,7 +110,7 @@ class PostgresStore implements Store {
 
   async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
     const ids = keys.flatMap((key) => ("id" in key ? key.id : []));
-    const feeds = keys.flatMap((key) => ("feed" in key ? feedKeyHex(key.feed) : []));
+    const feeds = keys.flatMap((key) => ("normalizedUrl" in key ? feedKeyHex(key.normalizedUrl) : []));
     const columns = "id, feed_url, subscribed_at, title, folders, replace(feed::text, '-', '') as feed";
     const { rows } = await this.#postgres.retry((connection) =>
       connection.query<ItemRow & { feed: string }>(
@@ -121,7 +121,7 @@ class PostgresStore implements Store {
       ),
     );
     const found = new Map(rows.flatMap((row) => [row.id, row.feed].map((key) => [key, toSubscription(row)] as const)));
-    return keys.map((key) => found.get("id" in key ? key.id.toLowerCase() : feedKeyHex(key.feed)));
+    return keys.map((key) => found.get("id" in key ? key.id.toLowerCase() : feedKeyHex(key.normalizedUrl)));
   }
 
   page(user: UserId, window: Window): Promise<Page> {
@@ -211,7 +211,7 @@ class PostgresStore implements Store {
 }
 
 function toKeys(change: Change): KeyedChange<string> {
-  return "feed" in change ? { ...change, feed: feedKeyHex(change.feed) } : change;
+  return "normalizedUrl" in change ? { ...change, feed: feedKeyHex(change.normalizedUrl) } : change;
 }
 
 interface ItemRow {

@@ -148,10 +148,11 @@ export class AppWriter {
       "select max(sequence), count(*) from feed_spellings where user_id = ?",
       user,
     ) ?? [0, 0];
-    for (const [index, { feed, url, client }] of spellings.slice(0, Math.max(0, MAX_SPELLINGS - count)).entries()) {
+    const recorded = spellings.slice(0, Math.max(0, MAX_SPELLINGS - count));
+    for (const [index, { normalizedUrl, url, client }] of recorded.entries()) {
       this.#statements.run(
         `insert into feed_spellings (user_id, sequence, feed, client, url, recorded_at) values (?, ?, ?, ?, ?, ?)`,
-        ...[user, (last ?? 0) + index + 1, feedKey(feed), client, url, at],
+        ...[user, (last ?? 0) + index + 1, feedKey(normalizedUrl), client, url, at],
       );
     }
   }
@@ -228,13 +229,17 @@ export class SqliteApps implements AppStore {
     return this.#write(caller, { kind: "record-sync", record: { ...record, progress } }, at);
   }
 
-  async spellings(user: UserId, feeds: readonly string[]): Promise<readonly Spelling[]> {
+  async spellings(user: UserId, normalizedUrls: readonly string[]): Promise<readonly Spelling[]> {
     // Otherwise SQLite would read all spellings of the user, because they are in the right order.
     const sql = `select url, client from feed_spellings indexed by feed_spellings_by_feed
        where user_id = ? and feed = ? order by sequence`;
-    const read = (feed: string) => this.#statements.all<[string, string]>(sql, user, feedKey(feed));
+    const read = (normalizedUrl: string) => this.#statements.all<[string, string]>(sql, user, feedKey(normalizedUrl));
     return wrapReadErrors(() =>
-      this.#snapshot(() => feeds.flatMap((feed) => read(feed).map(([url, client]) => ({ feed, url, client })))),
+      this.#snapshot(() =>
+        normalizedUrls.flatMap((normalizedUrl) =>
+          read(normalizedUrl).map(([url, client]) => ({ normalizedUrl, url, client })),
+        ),
+      ),
     );
   }
 

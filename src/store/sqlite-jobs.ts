@@ -50,7 +50,7 @@ type PackedDetails = Pick<Update, "title" | "expectedTitle" | "folders">;
 
 /** Changes as sent between threads, because strings are cloned four times as fast as objects. */
 export interface PackedChanges {
-  /** Kind, id, fallback id, feed URL and feed of each change, "" for a missing value. */
+  /** Kind, id, fallback id, feed URL and normalized URL of each change, "" for a missing value. */
   readonly texts: readonly string[];
   /** Titles and folders by the index of the change, for those that have any. */
   readonly details: ReadonlyMap<number, PackedDetails>;
@@ -64,8 +64,17 @@ export function packChanges(changes: readonly Change[]): PackedChanges {
   const texts: string[] = [];
   const details = new Map<number, PackedDetails>();
   for (const [index, change] of changes.entries()) {
-    const { kind, id = "", fallbackId = "", feedUrl = "", feed = "", title, expectedTitle, folders }: Fields = change;
-    texts.push(kind, id, fallbackId, feedUrl, feed);
+    const {
+      kind,
+      id = "",
+      fallbackId = "",
+      feedUrl = "",
+      normalizedUrl = "",
+      title,
+      expectedTitle,
+      folders,
+    }: Fields = change;
+    texts.push(kind, id, fallbackId, feedUrl, normalizedUrl);
     if (title !== undefined || folders !== undefined)
       details.set(index, {
         ...(title === undefined ? {} : { title }),
@@ -80,11 +89,11 @@ export function unpackChanges({ texts, details }: PackedChanges): Change[] {
   return Array.from({ length: texts.length / TEXTS_PER_CHANGE }, (_, index): Change => {
     const at = index * TEXTS_PER_CHANGE;
     const [kind, id = "", fallbackId = ""] = [texts[at], texts[at + 1], texts[at + 2]];
-    const [feedUrl = "", feed = ""] = [texts[at + 3], texts[at + 4]];
-    if (kind === "remove") return id === "" ? { kind, feed } : { kind, id };
+    const [feedUrl = "", normalizedUrl = ""] = [texts[at + 3], texts[at + 4]];
+    if (kind === "remove") return id === "" ? { kind, normalizedUrl } : { kind, id };
     const given = details.get(index);
-    if (kind === "update") return { kind, id, ...(feed === "" ? {} : { feedUrl, feed }), ...given };
-    const addition = { kind: "add", id, feedUrl, feed } as const;
+    if (kind === "update") return { kind, id, ...(normalizedUrl === "" ? {} : { feedUrl, normalizedUrl }), ...given };
+    const addition = { kind: "add", id, feedUrl, normalizedUrl } as const;
     if (fallbackId === "" && given === undefined) return addition;
     return { ...addition, ...(fallbackId === "" ? {} : { fallbackId }), ...given };
   });

@@ -178,13 +178,15 @@ export class SqliteList implements List<Uint8Array> {
 
 function toKeys(change: Change): KeyedChange<Uint8Array> {
   if (change.kind === "remove")
-    return "id" in change ? { kind: "remove", id: idKey(change.id) } : { kind: "remove", feed: feedKey(change.feed) };
+    return "id" in change
+      ? { kind: "remove", id: idKey(change.id) }
+      : { kind: "remove", feed: feedKey(change.normalizedUrl) };
   if (change.kind === "update") {
-    const { feed, ...rest } = change;
-    return { ...rest, id: idKey(change.id), ...(feed === undefined ? {} : { feed: feedKey(feed) }) };
+    const { normalizedUrl, ...rest } = change;
+    return { ...rest, id: idKey(change.id), ...(normalizedUrl === undefined ? {} : { feed: feedKey(normalizedUrl) }) };
   }
-  const { kind, id, fallbackId, feedUrl, feed, title, folders } = change;
-  const keys = { kind, id: idKey(id), feedUrl, feed: feedKey(feed) };
+  const { kind, id, fallbackId, feedUrl, normalizedUrl, title, folders } = change;
+  const keys = { kind, id: idKey(id), feedUrl, feed: feedKey(normalizedUrl) };
   // Most changes are additions without these.
   if (fallbackId === undefined && title === undefined && folders === undefined) return keys;
   return {

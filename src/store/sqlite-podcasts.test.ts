@@ -21,7 +21,7 @@ test("backup and restore: podcasts → kept and due at once; artwork → not in 
   const at = new Date();
   await store.change(
     asUser(LOCAL_USER),
-    [{ kind: "add", id: "00000000-0000-4000-8000-000000000001", feedUrl, feed: "feeds.example/kept" }],
+    [{ kind: "add", id: "00000000-0000-4000-8000-000000000001", feedUrl, normalizedUrl: "feeds.example/kept" }],
     at,
   );
   await store.podcasts.create([id], at);

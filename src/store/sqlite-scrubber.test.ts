@@ -18,7 +18,7 @@ const ACCOUNT = { issuer: "", isCreatedByOperator: false, invitationHash: undefi
 function newAddition(marker: string): Addition {
   const id = randomUUID();
   const feedUrl = `https://u:${marker}@x.example/${"p".repeat(Math.random() * 200)}`;
-  return { kind: "add", id, feedUrl, feed: feedUrl };
+  return { kind: "add", id, feedUrl, normalizedUrl: feedUrl };
 }
 
 /** Every marker that the database's files contain. */

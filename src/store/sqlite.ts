@@ -234,7 +234,8 @@ class Reader {
     // One transaction, because each statement by itself would have to lock the file.
     return this.snapshot(() =>
       keys.map((key) => {
-        const row = "id" in key ? this.#byId.get(user, idKey(key.id)) : this.#byFeed.get(user, feedKey(key.feed));
+        const row =
+          "id" in key ? this.#byId.get(user, idKey(key.id)) : this.#byFeed.get(user, feedKey(key.normalizedUrl));
         return row && toSubscription(row as unknown as ItemRow);
       }),
     );

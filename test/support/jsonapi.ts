@@ -12,7 +12,7 @@ export const ADDITION: RequestedAddition = {
   id: ID,
   idAsWritten: ID,
   feedUrl: FEED,
-  feed: "feeds.example/one",
+  normalizedUrl: "feeds.example/one",
 };
 export const AT = new Date("2026-01-02T03:04:05.678Z");
 export const SUBSCRIPTION: Subscription = { id: ID, feedUrl: FEED, subscribedAt: AT };

@@ -16,7 +16,7 @@ export function additionsOf(from: number, count = 1): Addition[] {
 export function additionOf(id: number, feed: number | string): Addition {
   const text = idOf(id);
   const url = `feeds.example/${feed}`;
-  return { kind: "add", id: text, feedUrl: `https://${url}`, feed: url };
+  return { kind: "add", id: text, feedUrl: `https://${url}`, normalizedUrl: url };
 }
 
 export function idOf(number: number): string {
