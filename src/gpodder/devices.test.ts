@@ -11,7 +11,7 @@ test("devices: given members → changed; missing or empty ones → left as they
   assert.deepEqual(readDevice({}), {});
 });
 
-test("devices: a type that gPodder does not know → other", () => {
+test("devices: a type that is not in the gPodder API → other", () => {
   for (const type of ["tablet", "", "watch"]) assert.deepEqual(readDevice({ type }), { type: "other" });
 });
 

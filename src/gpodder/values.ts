@@ -25,7 +25,7 @@ export function readTimestamp(text: string): Date | undefined {
   const [date, time, rest] = [trimmed.slice(0, 10), trimmed.slice(11, 19), trimmed.slice(19)];
   const [, hours, minutes = "00"] = OFFSET.exec(rest) ?? [];
   const read = new Date(`${date}T${time}${hours === undefined ? "Z" : `${hours}:${minutes}`}`);
-  // An impossible date such as 30 February would become another one.
+  // `Date` would turn February 30 into March 2.
   return Number.isNaN(read.getTime()) || !(date.slice(8) <= "28" || isDate(date)) ? undefined : read;
 }
 

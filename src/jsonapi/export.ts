@@ -7,7 +7,7 @@ import { deviceResource, writeAction } from "./apps.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeSubscriptionResource } from "./resource.ts";
 
-/** All data of a user. Long lists are read page by page. */
+/** All of a user's data. Long lists are read page by page. */
 export interface AccountExport {
   readonly account: OwnAccount;
   readonly credentials: readonly Credential[];

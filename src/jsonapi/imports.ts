@@ -2,7 +2,7 @@ import { countResults, type ImportResult } from "../imports.ts";
 import type { WriteMeta } from "./changes.ts";
 import { PLAIN } from "./media-type.ts";
 
-/** The chunks of a document with the outcome of each feed. Entry N belongs to feed N of the file. */
+/** The chunks of a document with the outcome of each feed. Entry N belongs to feed N in the file. */
 export async function* writeImportResult(
   results: readonly ImportResult[],
   dryRun: boolean,

@@ -26,7 +26,7 @@ const [OPEN_ARRAY, CLOSE_ARRAY, OPEN_OBJECT, CLOSE_OBJECT] = [0x5b, 0x5d, 0x7b, 
 
 /**
  * Counts commas and opening brackets, since each element of an array and each member of an object follows one. Ignores
- * the content of strings. The counts of invalid JSON may be wrong; the parser rejects it anyway.
+ * the contents of strings. The counts for invalid JSON may be wrong; the parser rejects it anyway.
  * Scans the text rather than the bytes: the bytes of a long body are in a resizable buffer, which V8 reads half as fast.
  */
 function measure(text: string): { depth: number; values: number } {

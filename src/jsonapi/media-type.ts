@@ -1,7 +1,7 @@
 export const JSON_API = "application/vnd.api+json";
 const ATOMIC_URI = "https://jsonapi.org/ext/atomic";
 
-/** A JSON:API media type, without or with the atomic extension. */
+/** The JSON:API media type, with or without the atomic extension. */
 export interface MediaType {
   /** The exact Content-Type of every response, errors included. */
   readonly contentType: string;

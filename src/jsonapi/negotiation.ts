@@ -1,7 +1,7 @@
 import { failure } from "../errors.ts";
 import { JSON_API, type MediaType, PLAIN } from "./media-type.ts";
 
-/** Throws 415 unless a request body of this Content-Type can be read as `media`. */
+/** Throws 415 unless a request body with this Content-Type can be read as `media`. */
 export function requireContentType(header: string | undefined, media: MediaType): void {
   if (header === media.contentType) return;
   const ranges = header === undefined ? undefined : readMediaRanges(header);
@@ -40,7 +40,7 @@ interface MediaRange {
   readonly weight: string | undefined;
 }
 
-/** Of the ranges that match, the most specific one decides (RFC 9110, 12.5.1); a weight of 0 excludes. */
+/** Of the ranges that match, the most specific one decides (RFC 9110, section 12.5.1); a weight of 0 means not acceptable. */
 function accepts(
   ranges: readonly MediaRange[] | undefined,
   isExact: (range: MediaRange) => boolean,

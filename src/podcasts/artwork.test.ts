@@ -176,7 +176,7 @@ test("artwork: environment of the process → no settings", async () => {
   assert.doesNotMatch(readFileSync(file, "utf8"), /secret|DATABASE_URL/);
 });
 
-test("artwork: the process ends between two images → another one starts", async () => {
+test("artwork: the process exits between two images → a new one starts", async () => {
   const file = join(temporaryFolder(), "pids");
   writeFileSync(file, "");
   const record = `process.getBuiltinModule("fs").appendFileSync(${JSON.stringify(file)}, process.pid + "\\n")`;
@@ -191,7 +191,7 @@ test("artwork: the process ends between two images → another one starts", asyn
   }
 });
 
-test("artwork: idle process → ends, and starts again for the next image", async () => {
+test("artwork: idle process → exits, and a new one starts for the next image", async () => {
   const file = join(temporaryFolder(), "pids");
   writeFileSync(file, "");
   const code = `process.getBuiltinModule("fs").appendFileSync(${JSON.stringify(file)}, process.pid + "\\n"); process.send({ kind: "unsupported" });`;
@@ -203,7 +203,7 @@ test("artwork: idle process → ends, and starts again for the next image", asyn
   assert.equal(readFileSync(file, "utf8").trim().split("\n").length, 2);
 });
 
-test("artwork: closed → undefined, the process ends", async () => {
+test("artwork: closed → undefined, the process exits", async () => {
   const closing = create();
   const scaled = closing.scale(await plain(5_000, 4_000).png().toBuffer());
   await closing.close();

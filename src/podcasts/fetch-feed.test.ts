@@ -47,7 +47,7 @@ test("conditional requests: invalid or long validators → neither sent nor retu
   for (const name of ["if-none-match", "if-modified-since", "x-evil"]) assert.equal(seen[0]?.[name], undefined, name);
 });
 
-test("content: wrong type → read if it is a feed; a page or nothing → not a feed", async () => {
+test("content: wrong Content-Type → read if it is a feed; a page or an empty body → not a feed", async () => {
   const page = "<!doctype html><html><title>Sign in</title></html>";
   const bodies: readonly (readonly [type: string, body: string, expected: string])[] = [
     ["text/html", FEED, "read"],
@@ -82,7 +82,7 @@ test("statuses: other than 200 → status and Retry-After", async () => {
     });
 });
 
-test("freshness: Cache-Control → seconds, also with 304", async () => {
+test("freshness: Cache-Control → seconds, also for a 304", async () => {
   const url = await listen((request, response) => {
     const status = request.headers["if-none-match"] === undefined ? 200 : 304;
     response.writeHead(status, { "cache-control": "public, max-age=600" }).end(status === 200 ? FEED : "");
@@ -129,7 +129,7 @@ test("user agent: rejected twice, or without a challenge → failure", async () 
   assert.equal(plain.seen.length, 1);
 });
 
-test("connections: the publisher keeps one open → closed by us; every fetch connects and is checked again", async () => {
+test("connections: the publisher keeps one open → the fetcher closes it; every fetch connects and is checked again", async () => {
   const closings: Promise<unknown>[] = [];
   let received = 0;
   const url = await serveRaw((socket) => {

@@ -63,7 +63,7 @@ test("SSRF: second DNS response differs → only the first one is used, a second
   assert.equal(queries, 2);
 });
 
-test("SSRF: the address of the connection itself is not allowed → no request is sent", async () => {
+test("SSRF: the socket connected to an address that is not allowed → no request is sent", async () => {
   // The check passes for the name and fails for the connection.
   let checks = 0;
   const isAllowed = () => {

@@ -12,7 +12,7 @@ test("queue: one owner with many feeds → another owner's feed is the second on
   assert.deepEqual([queue.take(always)?.id, queue.take(always)?.id, queue.take(always)?.id], ["i0", "o", "i1"]);
 });
 
-test("queue: a busy host → feeds of other hosts first, in order of arrival", () => {
+test("queue: a busy host → feeds from other hosts first, in order of arrival", () => {
   const queue = newQueue();
   for (const [id, host] of Object.entries({ a: "x", b: "x", c: "y", d: "z" })) queue.push("me", { id, host });
   const busy = new Set<string>();

@@ -115,7 +115,7 @@ describe("metadata", () => {
     assert.equal(after(OK, [1, read({ title: "U" })]).title, "U");
   });
 
-  test("metadata: a page of a captive portal → nothing changes but the time of the check", () => {
+  test("metadata: the page of a captive portal → only the time of the check changes", () => {
     const [before, now] = [after(OK), after(OK, [1, failed("not-a-feed")])];
     const { checkedAt, nextAt, failures, failure, failureSince, ...rest } = now;
     assert.deepEqual({ ...before, ...rest }, before);
@@ -175,7 +175,7 @@ describe("moves", () => {
     assert.deepEqual([apply(false).movedTo, apply(false).nextAt], [null, T0 + 11 * DAY]);
   });
 
-  test("confirmation: the target is a feed → yes; a failure, or a feed that claims to be elsewhere → no", () => {
+  test("confirmation: the target is a feed → yes; a failure, or a feed that claims to have moved elsewhere → no", () => {
     assert.equal(confirmsMove(NEW, read()), true);
     assert.equal(confirmsMove(NEW, claim(`${NEW}/`)), true);
     assert.equal(confirmsMove(NEW, claim(FEED)), false);

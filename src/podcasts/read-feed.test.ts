@@ -208,14 +208,14 @@ test("text: entities, markup and white space → plain text on one line", () => 
     assert.equal(titleOf(xml), expected, xml);
 });
 
-test("text: empty values → absent", () => {
+test("text: empty values → left out", () => {
   const empty = rss(
     "<title> &amp;nbsp;<b/></title><description><![CDATA[<p></p>]]></description><link/><language>?</language>",
   );
   assert.deepEqual(read(empty), {});
 });
 
-test("text: longer than the limit → cut, never within a character", () => {
+test("text: longer than the limit → truncated, never within a character", () => {
   const metadata = read(
     rss(
       `<title>${"\u{1f399}".repeat(500_000)}</title><itunes:author>${"a".repeat(1_000_000)}</itunes:author>

@@ -80,7 +80,7 @@ test("page: 10,000 links, very long attributes and titles → the first 20 feeds
   assert.equal(shown?.title, "gnp.exe x\ufffd");
 });
 
-test("page of Apple Podcasts: the first feed in its data → found; the same data on another site → not", () => {
+test("page on Apple Podcasts: the first feed in its data → found; the same data on another site → not found", () => {
   const data = (url: string) => `<script type="application/json" id="serialized-server-data">[{"feedUrl":"${url}"},
     {"feedUrl":"https://others.example/rss"}]</script>`;
   const page = "https://podcasts.apple.com/us/podcast/x/id1";
