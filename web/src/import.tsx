@@ -113,7 +113,7 @@ export function ImportView() {
       {step === "choosing" && (
         <>
           <p class="muted">
-            {words.import.lead} {feedTexts.lists}
+            {words.import.lead} {feedTexts.textFileHint}
           </p>
           {failure && (
             <div class="message danger" role="alert">

@@ -10,7 +10,7 @@ export const de: FeedWords = {
   line: (n: string) => `Zeile ${n}`,
   brokenAt: (n: string) =>
     `Die Datei ist unvollständig: Sie bricht in Zeile ${n} ab. Nichts wurde importiert; exportiere sie noch einmal.`,
-  lists: "Auch eine Textdatei mit einer Feed-URL pro Zeile ist möglich.",
+  textFileHint: "Auch eine Textdatei mit einer Feed-URL pro Zeile ist möglich.",
   select: (feed: string) => `${feed} auswählen`,
   selectAll: "Alle auswählen",
   selectNone: "Keine auswählen",

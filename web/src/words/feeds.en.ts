@@ -9,7 +9,7 @@ export const en = {
   },
   line: (n: string) => `Line ${n}`,
   brokenAt: (n: string) => `The file is incomplete: it is cut off at line ${n}. Nothing was imported; export it again.`,
-  lists: "A text file with one feed URL per line works too.",
+  textFileHint: "A text file with one feed URL per line works too.",
   select: (feed: string) => `Select ${feed}`,
   selectAll: "Select all",
   selectNone: "Select none",

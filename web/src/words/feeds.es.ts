@@ -10,7 +10,7 @@ export const es: FeedWords = {
   line: (n: string) => `Línea ${n}`,
   brokenAt: (n: string) =>
     `El archivo está incompleto: se corta en la línea ${n}. No se importó nada; expórtalo de nuevo.`,
-  lists: "También sirve un archivo de texto con una URL de feed por línea.",
+  textFileHint: "También sirve un archivo de texto con una URL de feed por línea.",
   select: (feed: string) => `Seleccionar ${feed}`,
   selectAll: "Seleccionar todo",
   selectNone: "No seleccionar nada",

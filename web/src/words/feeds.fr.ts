@@ -10,7 +10,7 @@ export const fr: FeedWords = {
   line: (n: string) => `Ligne ${n}`,
   brokenAt: (n: string) =>
     `Le fichier est incomplet : il s’interrompt à la ligne ${n}. Rien n’a été importé ; exportez-le de nouveau.`,
-  lists: "Un fichier texte avec une URL de flux par ligne convient aussi.",
+  textFileHint: "Un fichier texte avec une URL de flux par ligne convient aussi.",
   select: (feed: string) => `Sélectionner ${feed}`,
   selectAll: "Tout sélectionner",
   selectNone: "Ne rien sélectionner",

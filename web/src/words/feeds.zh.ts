@@ -9,7 +9,7 @@ export const zh: FeedWords = {
   },
   line: (n: string) => `第 ${n} 行`,
   brokenAt: (n: string) => `文件不完整：在第 ${n} 行中断。未导入任何内容，请重新导出。`,
-  lists: "也可以使用每行一个订阅源网址的文本文件。",
+  textFileHint: "也可以使用每行一个订阅源网址的文本文件。",
   select: (feed: string) => `选择 ${feed}`,
   selectAll: "全选",
   selectNone: "全不选",

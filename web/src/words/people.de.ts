@@ -33,7 +33,7 @@ export const de: PeopleWords = {
   deleted: (name) => `${name} wurde gelöscht.`,
   inviteTitle: "Jemanden einladen",
   note: "Notiz",
-  noteHint: "Zum Beispiel, für wen die Einladung ist. Nur Administratoren sehen sie.",
+  noteHint: "Zum Beispiel, für wen die Einladung ist. Nur Administratoren sehen diese Notiz.",
   validFor: "Gültig für",
   days: (n) => (n === 1 ? "1 Tag" : `${n} Tage`),
   create: "Einladung erstellen",

@@ -30,7 +30,7 @@ export const en = {
   deleted: (name: string) => `${name} was deleted.`,
   inviteTitle: "Invite someone",
   note: "Note",
-  noteHint: "For example, who the invitation is for. Only administrators can see it.",
+  noteHint: "For example, who the invitation is for. Only administrators can see this note.",
   validFor: "Valid for",
   days: (n: number) => (n === 1 ? "1 day" : `${n} days`),
   create: "Create invitation",

@@ -32,7 +32,7 @@ export const es: PeopleWords = {
   deleted: (name) => `Se eliminó ${name}.`,
   inviteTitle: "Invitar a alguien",
   note: "Nota",
-  noteHint: "Por ejemplo, para quién es la invitación. Solo la ven los administradores.",
+  noteHint: "Por ejemplo, para quién es la invitación. Solo los administradores ven esta nota.",
   validFor: "Válida durante",
   days: (n) => (n === 1 ? "1 día" : `${n} días`),
   create: "Crear invitación",

@@ -32,7 +32,7 @@ export const fr: PeopleWords = {
   deleted: (name) => `${name} a été supprimé.`,
   inviteTitle: "Inviter quelqu’un",
   note: "Remarque",
-  noteHint: "Par exemple, pour qui est l’invitation. Seuls les administrateurs la voient.",
+  noteHint: "Par exemple, pour qui est l’invitation. Seuls les administrateurs voient cette remarque.",
   validFor: "Valable pendant",
   days: (n) => (n < 2 ? `${n} jour` : `${n} jours`),
   create: "Créer une invitation",

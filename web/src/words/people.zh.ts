@@ -31,7 +31,7 @@ export const zh: PeopleWords = {
   deleted: (name) => `${name} 已删除。`,
   inviteTitle: "邀请他人",
   note: "备注",
-  noteHint: "例如邀请的对象。仅管理员可见。",
+  noteHint: "例如邀请的对象。此备注仅管理员可见。",
   validFor: "有效期",
   days: (n) => `${n} 天`,
   create: "创建邀请",
