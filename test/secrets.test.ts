@@ -173,7 +173,7 @@ test("secrets: PostgreSQL fails → not in the log or responses", async () => {
   const url = await postgres.database();
   const database = new URL(url).pathname.slice(1);
   const server = await startVerbose({
-    DATABASE_URL: `${url}?options=-c%20earmark.${canary("parameter of the URL")}%3D1`,
+    DATABASE_URL: `${url}&options=-c%20earmark.${canary("parameter of the URL")}%3D1`,
     // Nobody is there.
     EARMARK_OIDC_ISSUER: "http://127.0.0.1:9",
     EARMARK_OIDC_AUDIENCE: "earmark",

@@ -43,23 +43,27 @@ test("database URL: load_balance_hosts → connections to all servers in turn, d
   await postgres.close();
 });
 
-test("slow server: long timeouts → waits for it; otherwise → a timeout", async () => {
+test("slow server: long timeouts or connect_timeout → waits for it; otherwise → a timeout", async (t) => {
   const slow = createServer(async (client) => {
     client.on("error", () => undefined);
     await sleep(1_500);
     const upstream = connect(server.port, "127.0.0.1").on("error", () => undefined);
     client.pipe(upstream).pipe(client);
   }).listen(0, "127.0.0.1");
+  t.after(() => slow.close());
   await once(slow, "listening");
   const url = new URL(await server.database());
   url.port = String((slow.address() as AddressInfo).port);
-  const ask = async (options: { readonly hasLongTimeouts: boolean }) => {
-    const postgres = new Postgres(url.href, 1, options);
+  const ask = async (parameters: string, hasLongTimeouts = false) => {
+    url.search = parameters;
+    const postgres = new Postgres(url.href, 1, { hasLongTimeouts });
     return await postgres.use((connection) => connection.query("select 1")).finally(() => postgres.close());
   };
-  assert.equal((await ask({ hasLongTimeouts: true })).rowCount, 1);
-  await assert.rejects(ask({ hasLongTimeouts: false }), /timeout/);
-  slow.close();
+  assert.equal((await ask("", true)).rowCount, 1);
+  assert.equal((await ask("connect_timeout=20")).rowCount, 1);
+  assert.equal((await ask("connect_timeout=0")).rowCount, 1);
+  for (const parameters of ["", "connect_timeout=1", "connect_timeout=soon"])
+    await assert.rejects(ask(parameters), /timeout/);
 });
 
 test("commit error: code → failed only if the server itself says so", () => {

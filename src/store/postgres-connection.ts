@@ -5,10 +5,11 @@ import pg from "pg";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
 import { ServerMonitor } from "./postgres-servers.ts";
 
-/** Transient failures are retried for this long; then the client gets 503. */
+/** Transient failures are retried once, and again for this long; then the client gets 503. */
 const RETRY_MS = 1_500;
 /** Longer with load balancing: it takes up to a second to notice that a server is frozen. */
 const BALANCED_RETRY_MS = 3_000;
+/** Unless the URL has `connect_timeout`. */
 const CONNECT_MS = 1_000;
 /** Backups, restores and upgrades do not retry; they wait for a busy server. */
 const LONG_CONNECT_MS = 30_000;
@@ -87,7 +88,7 @@ export class Postgres {
     this.#pool = new pg.Pool({
       Client: ServerClient,
       max: connections,
-      connectionTimeoutMillis: hasLongTimeouts ? LONG_CONNECT_MS : CONNECT_MS,
+      connectionTimeoutMillis: readConnectTimeout(url) ?? (hasLongTimeouts ? LONG_CONNECT_MS : CONNECT_MS),
       idleTimeoutMillis: IDLE_MS,
       ...(isLoadBalanced ? { maxLifetimeSeconds: BALANCED_LIFETIME_S } : {}),
       query_timeout: hasLongTimeouts ? 0 : STATEMENT_MS,
@@ -120,15 +121,15 @@ export class Postgres {
     }
   }
 
-  /** Retries transient failures for a limited time. `work` must be safe to repeat after any error it throws. */
+  /** Retries transient failures, at least once and for a limited time. `work` must be safe to repeat after any error it throws. */
   async retry<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const deadline = performance.now() + (this.#monitor === undefined ? RETRY_MS : BALANCED_RETRY_MS);
-    for (let pause = 20; ; pause = Math.min(2 * pause, 250)) {
+    for (let pause = 20, isRetry = false; ; pause = Math.min(2 * pause, 250), isRetry = true) {
       try {
         return await this.use(work);
       } catch (error) {
         if (error instanceof AccessRevoked) throw error;
-        if (!isTransient(error) || performance.now() + pause > deadline) {
+        if (!isTransient(error) || (isRetry && performance.now() + pause > deadline)) {
           throw new StoreUnavailable("PostgreSQL failed", { cause: error });
         }
         await sleep(pause * (0.5 + Math.random()));
@@ -225,7 +226,17 @@ export function readServers(url: string): string[] {
 const BALANCE = "load_balance_hosts";
 
 function usesLoadBalancing(url: string): boolean {
-  return new URLSearchParams(url.split("?", 2)[1]).get(BALANCE) === "random";
+  return parametersOf(url).get(BALANCE) === "random";
+}
+
+/** In milliseconds; undefined if the URL has none. As in libpq, 0 means no timeout. */
+function readConnectTimeout(url: string): number | undefined {
+  const seconds = parametersOf(url).get("connect_timeout");
+  return seconds === null || !/^\d{1,6}$/.test(seconds) ? undefined : 1_000 * Number(seconds);
+}
+
+function parametersOf(url: string): URLSearchParams {
+  return new URLSearchParams(url.split("?", 2)[1]);
 }
 
 async function requireWritable(connection: pg.ClientBase): Promise<void> {

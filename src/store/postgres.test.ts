@@ -183,12 +183,12 @@ test("connections: sslmode → encrypted, certificate checked", async () => {
   const url = (await secure.database()).replace("127.0.0.1", "localhost");
   const root = fileURLToPath(new URL("../../test/fixtures/localhost.crt", import.meta.url));
   for (const parameters of ["sslmode=require", `sslmode=verify-full&sslrootcert=${root}`]) {
-    const store = await open(`${url}?${parameters}`, { connections: 1 });
+    const store = await open(`${url}&${parameters}`, { connections: 1 });
     const [row] = await secure.query(
       "select bool_and(ssl) as encrypted, count(*)::int as connections from pg_stat_ssl join pg_stat_activity using (pid) where application_name = 'earmark'",
     );
     assert.deepEqual(row, { encrypted: true, connections: 1 });
     await store.close();
   }
-  await assert.rejects(open(`${url}?sslmode=verify-full`), UserError, "a self-signed certificate");
+  await assert.rejects(open(`${url}&sslmode=verify-full`), UserError, "a self-signed certificate");
 });

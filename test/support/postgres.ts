@@ -113,5 +113,7 @@ async function createDatabase(server: string): Promise<string> {
   await query(server, `create database ${name}`);
   const url = new URL(server);
   url.pathname = `/${name}`;
+  // On a busy machine, a connection may take longer than the default.
+  url.searchParams.set("connect_timeout", "20");
   return url.href;
 }
