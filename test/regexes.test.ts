@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { after, test } from "node:test";
-import { checkSync } from "recheck";
+import { check } from "recheck";
 import type * as Vite from "../web/node_modules/vite/dist/node/index.js";
 
 const ROOT = new URL("../", import.meta.url);
@@ -14,12 +14,11 @@ const EXCEPTIONS: Readonly<Record<string, string>> = {
   "web/src/words/index.ts: /\\B(?=(\\d{3})+$)/g": "reads the digits of one number, at most 22 characters",
 };
 
-// The checker in JavaScript, not in Java or as a binary. Without timeouts the result is the same on every machine.
-process.env["RECHECK_BACKEND"] = "pure";
+// Without timeouts the result is the same on every machine.
 const LIMITS = { timeout: null, attackTimeout: null, incubationTimeout: null };
 
 /**
- * Patterns that were found to take linear time, because the check takes up to five seconds for a pattern, and its result
+ * Patterns that were found to take linear time, because the check takes up to two seconds for a pattern, and its result
  * depends on nothing else. A new version of the checker starts anew.
  */
 const CHECKED = new URL("node_modules/.cache/regexes.json", ROOT);
@@ -39,7 +38,7 @@ interface Pattern {
   readonly text: string;
 }
 
-test("regexes: every pattern of the program, the client and the page → linear time", (t) => {
+test("regexes: every pattern of the program, the client and the page → linear time", async (t) => {
   const files = globSync(
     ["src/**/*.ts", "{client,web}/src/**/*.{ts,tsx}", "web/public/**/*.js", "bin/{*.js,earmark}"],
     {
@@ -53,10 +52,10 @@ test("regexes: every pattern of the program, the client and the page → linear 
   const keys = new Set(patterns.map(keyOf));
   const stale = Object.keys(EXCEPTIONS).filter((key) => !keys.has(key));
   assert.deepEqual(stale, [], "exceptions for patterns that do not exist");
-  assert.deepEqual(patterns.filter((pattern) => !(keyOf(pattern) in EXCEPTIONS)).flatMap(faultOf), []);
+  assert.deepEqual(await faultsOf(patterns.filter((pattern) => !(keyOf(pattern) in EXCEPTIONS))), []);
 });
 
-test("regexes: patterns that backtrack → each is reported with its line and an attack", () => {
+test("regexes: patterns that backtrack → each is reported with its line and an attack", async () => {
   const source = [
     "const slashes = (text: string) => text.replace(/\\/+$/, '');",
     "const blanks = (text: string) => text.replace(/^[ \\t]+|[ \\t]+$/g, '');",
@@ -66,7 +65,7 @@ test("regexes: patterns that backtrack → each is reported with its line and an
     "const open = (end: string) => RegExp('a' + end);",
     "const fine = [/^a+$/, new RegExp('^b+$'), 4 / 2 / 1];",
   ].join("\n");
-  const faults = findPatterns("control.tsx", source).flatMap(faultOf);
+  const faults = await faultsOf(findPatterns("control.tsx", source));
   const QUADRATIC = /^control\.tsx:\d: .* takes time of 2nd degree polynomial in the length of its input, as with '/;
   assert.equal(faults.length, 6, faults.join("\n"));
   for (const [index, fault] of faults.slice(0, 4).entries()) {
@@ -102,13 +101,17 @@ function findPatterns(file: string, source: string): Pattern[] {
   return found;
 }
 
+async function faultsOf(patterns: readonly Pattern[]): Promise<string[]> {
+  return (await Promise.all(patterns.map(faultOf))).flat();
+}
+
 /** Nothing when the pattern takes linear time. */
-function faultOf({ file, line, text, regex }: Pattern): string[] {
+async function faultOf({ file, line, text, regex }: Pattern): Promise<string[]> {
   const place = `${file}:${line}: ${text}`;
   if (regex === undefined) return [`${place} cannot be checked: write it as a literal`];
   const key = `${VERSION} /${regex.pattern}/${regex.flags}`;
   if (checked.has(key)) return [];
-  const result = checkSync(regex.pattern, regex.flags, LIMITS);
+  const result = await check(regex.pattern, regex.flags, LIMITS);
   if (result.status === "safe") {
     checked.add(key);
     return [];

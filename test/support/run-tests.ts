@@ -21,6 +21,8 @@ const ALONE = [
 
 /** A test file that takes longer has hung, and so has a process that does not end after its last file. */
 const TIMEOUT_MS = 10 * 60_000;
+/** A file that failed may have left something open. */
+const FAILED_TIMEOUT_MS = 30_000;
 /** Test files also wait, for timers and other programs. More of them than cores keep the cores busy. */
 const AT_A_TIME = Math.ceil(1.5 * availableParallelism());
 
@@ -56,7 +58,7 @@ export async function runTests(jobs: readonly Job[]): Promise<void> {
       const runner = (isAlone ? undefined : shared) ?? new TestProcess(environment);
       let passed = await runner.run(file);
       stopping.signal.throwIfAborted();
-      if (isAlone || !passed) passed = (await runner.end()) && passed;
+      if (isAlone || !passed) passed = (await runner.end(passed ? TIMEOUT_MS : FAILED_TIMEOUT_MS)) && passed;
       shared = isAlone ? shared : passed ? runner : undefined;
       const name = `${file}${environment["TEST_ENGINE"] === undefined ? "" : " on PostgreSQL"}`;
       if (!passed) {
@@ -69,7 +71,7 @@ export async function runTests(jobs: readonly Job[]): Promise<void> {
     if (shared !== undefined) await retire(shared);
   };
   const retire = async (runner: TestProcess) => {
-    if (await runner.end()) return undefined;
+    if (await runner.end(TIMEOUT_MS)) return undefined;
     process.stdout.write(runner.output);
     failed.push(`the process of ${runner.files.join(", ")}`);
     return undefined;
@@ -112,17 +114,17 @@ class TestProcess {
     this.output = "";
     const answered = new Promise((resolve) => this.#child.once("message", resolve));
     this.#child.send(file);
-    return (await this.#killLate(Promise.race([answered, this.#closed]))) === true;
+    return (await this.#killLate(Promise.race([answered, this.#closed]), TIMEOUT_MS)) === true;
   }
 
   /** Whether the process ended by itself and without an error. */
-  async end(): Promise<boolean> {
+  async end(timeoutMs: number): Promise<boolean> {
     if (this.#child.connected) this.#child.disconnect();
-    return (await this.#killLate(this.#closed)) === 0;
+    return (await this.#killLate(this.#closed, timeoutMs)) === 0;
   }
 
-  #killLate<T>(work: Promise<T>): Promise<T> {
-    const timer = setTimeout(() => this.#child.kill("SIGKILL"), TIMEOUT_MS);
+  #killLate<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+    const timer = setTimeout(() => this.#child.kill("SIGKILL"), timeoutMs);
     return work.finally(() => clearTimeout(timer));
   }
 }
