@@ -17,7 +17,7 @@ export const de: Words = {
   hidePassword: "Passwort verbergen",
   retry: "Erneut versuchen",
   loading: "Wird geladen …",
-  count: (n, text) => `${text} ${n === 1 ? "Abonnement" : "Abonnements"}`,
+  count: (n, formatted) => `${formatted} ${n === 1 ? "Abonnement" : "Abonnements"}`,
   ago: {
     now: "gerade eben",
     minutes: (n) => (n === 1 ? "vor 1 Minute" : `vor ${n} Minuten`),
@@ -32,7 +32,7 @@ export const de: Words = {
     oldest: "Älteste zuerst",
     export: "Exportieren",
     exportHint: "Deine Abonnements als OPML-Datei herunterladen",
-    found: (_n, text) => `${text} gefunden`,
+    found: (_n, formatted) => `${formatted} gefunden`,
     noMatches: (query) => `Nichts in deiner Liste passt zu „${query}“.`,
     showAll: "Alle anzeigen",
     emptyTitle: "Noch keine Abonnements",
@@ -49,10 +49,10 @@ export const de: Words = {
     undo: "Rückgängig",
     undone: "Wieder in deiner Liste.",
     notRemoved: "Die Änderung konnte nicht gespeichert werden. Nichts wurde entfernt.",
-    refused: (n, text) =>
+    refused: (n, formatted) =>
       n === 1
         ? "Der Server hat eine deiner Änderungen abgelehnt."
-        : `Der Server hat ${text} deiner Änderungen abgelehnt.`,
+        : `Der Server hat ${formatted} deiner Änderungen abgelehnt.`,
     recentlyRemoved: "Zuletzt entfernt",
     failed: "Deine Abonnements konnten nicht geladen werden.",
   },
@@ -126,13 +126,13 @@ export const de: Words = {
     title: "Abonnements hinzufügen",
     label: "Feed-URLs, eine pro Zeile",
     hint: "Füge so viele ein, wie du möchtest.",
-    submit: (n, text) => (n < 2 ? "Hinzufügen" : `${text} hinzufügen`),
+    submit: (n, formatted) => (n < 2 ? "Hinzufügen" : `${formatted} hinzufügen`),
     running: (done, total) => `${done} von ${total} gesendet`,
     done: (added, existing, invalid) => `${added} hinzugefügt, ${existing} schon abonniert, ${invalid} ungültig.`,
-    saved: (n, text) =>
-      `Keine Verbindung: ${n === 1 ? "1 Abo ist" : `${text} Abos sind`} auf diesem Gerät gespeichert und ${n === 1 ? "wird" : "werden"} später gesendet.`,
+    saved: (n, formatted) =>
+      `Keine Verbindung: ${n === 1 ? "1 Abo ist" : `${formatted} Abos sind`} auf diesem Gerät gespeichert und ${n === 1 ? "wird" : "werden"} später gesendet.`,
     fix: "Korrigiere die ungültigen URLs und versuch es erneut. Was hinzugefügt wurde, bleibt.",
-    retry: (n, text) => (n === 1 ? "Erneut versuchen" : `${text} erneut versuchen`),
+    retry: (n, formatted) => (n === 1 ? "Erneut versuchen" : `${formatted} erneut versuchen`),
     more: "Weitere hinzufügen",
     line: (n) => `Feed-URL in Zeile ${n}`,
     failed: "Nicht alles konnte gesendet werden. Deine Eingaben sind noch da.",
@@ -148,7 +148,7 @@ export const de: Words = {
     preview: (name) => `Vorschau von ${name}`,
     empty: "Diese Datei enthält keine Feeds.",
     nothingNew: "Diese Datei enthält keine neuen Feeds.",
-    start: (n, text) => `${text} ${n === 1 ? "neues Abonnement" : "neue Abonnements"} hinzufügen`,
+    start: (n, formatted) => `${formatted} ${n === 1 ? "neues Abonnement" : "neue Abonnements"} hinzufügen`,
     chooseAnother: "Andere Datei wählen",
     progress: "Fortschritt des Imports",
     running: (done, total) => `${done} von ${total}`,
@@ -183,7 +183,7 @@ export const de: Words = {
       `${app} ignoriert den Pfad in der Server-URL und kann sich deshalb nur verbinden, wenn der Server direkt unter seinem Hostnamen liegt.`,
     waiting: "Warten auf die erste Synchronisierung…",
     connected: (device) => `${device} ist verbunden.`,
-    synced: (n, text, device) => `${device} hat ${text} ${n === 1 ? "Podcast" : "Podcasts"} synchronisiert.`,
+    synced: (n, formatted, device) => `${device} hat ${formatted} ${n === 1 ? "Podcast" : "Podcasts"} synchronisiert.`,
     appOn: (app, device) => `${app} auf ${device}`,
     tokenOnce: "Dieses Token wird nur einmal angezeigt.",
     tokenQr: "Token als QR-Code",
@@ -327,7 +327,7 @@ export const de: Words = {
   connection: {
     noAccount: "Auf diesem Server gibt es kein Konto für dich. Frage den Administrator.",
     offline: "Du bist offline. Änderungen sind auf diesem Gerät gespeichert und werden später gesendet.",
-    waiting: (n, text) => (n === 1 ? "1 Änderung wartet" : `${text} Änderungen warten`),
+    waiting: (n, formatted) => (n === 1 ? "1 Änderung wartet" : `${formatted} Änderungen warten`),
     unreachable: "Der Server ist nicht erreichbar. Neuer Versuch …",
     busy: "Der Server ist ausgelastet. Neuer Versuch …",
     blocked: "Etwas zwischen dieser Seite und dem Server blockiert Anfragen, etwa ein Proxy mit eigener Anmeldung.",

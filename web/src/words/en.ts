@@ -1,4 +1,7 @@
-/** The texts that the page loads at the start. Texts that depend on a number are functions of it. */
+/**
+ * The texts that the page loads at the start. Texts that depend on a number are functions of the number and its formatted
+ * form, such as "1,234".
+ */
 export const en = {
   /** The thousands separator. */
   thousands: ",",
@@ -17,7 +20,7 @@ export const en = {
   hidePassword: "Hide password",
   retry: "Retry",
   loading: "Loading…",
-  count: (n: number, text: string) => `${text} ${n === 1 ? "subscription" : "subscriptions"}`,
+  count: (n: number, formatted: string) => `${formatted} ${n === 1 ? "subscription" : "subscriptions"}`,
   ago: {
     now: "just now",
     minutes: (n: number) => (n === 1 ? "1 minute ago" : `${n} minutes ago`),
@@ -32,7 +35,7 @@ export const en = {
     oldest: "Oldest first",
     export: "Export",
     exportHint: "Download your subscriptions as an OPML file",
-    found: (n: number, text: string) => (n === 1 ? "1 match" : `${text} matches`),
+    found: (n: number, formatted: string) => (n === 1 ? "1 match" : `${formatted} matches`),
     noMatches: (query: string) => `Nothing in your list matches “${query}”.`,
     showAll: "Show all",
     emptyTitle: "No subscriptions yet",
@@ -49,8 +52,8 @@ export const en = {
     undo: "Undo",
     undone: "Back in your list.",
     notRemoved: "Couldn’t save this change. Nothing was removed.",
-    refused: (n: number, text: string) =>
-      n === 1 ? "The server refused a change that you made." : `The server refused ${text} changes that you made.`,
+    refused: (n: number, formatted: string) =>
+      n === 1 ? "The server refused a change that you made." : `The server refused ${formatted} changes that you made.`,
     recentlyRemoved: "Recently removed",
     failed: "Couldn’t load your subscriptions.",
   },
@@ -120,14 +123,14 @@ export const en = {
     title: "Add subscriptions",
     label: "Feed URLs, one per line",
     hint: "Paste as many as you like.",
-    submit: (n: number, text: string) => (n < 2 ? "Add" : `Add ${text}`),
+    submit: (n: number, formatted: string) => (n < 2 ? "Add" : `Add ${formatted}`),
     running: (done: string, total: string) => `${done} of ${total} sent`,
     done: (added: string, existing: string, invalid: string) =>
       `${added} added, ${existing} already subscribed, ${invalid} invalid.`,
-    saved: (n: number, text: string) =>
-      `No connection: ${n === 1 ? "1 subscription is" : `${text} subscriptions are`} saved on this device and will be sent later.`,
+    saved: (n: number, formatted: string) =>
+      `No connection: ${n === 1 ? "1 subscription is" : `${formatted} subscriptions are`} saved on this device and will be sent later.`,
     fix: "Fix the invalid URLs and retry. Feeds already added stay in your list.",
-    retry: (n: number, text: string) => (n === 1 ? "Retry" : `Retry ${text}`),
+    retry: (n: number, formatted: string) => (n === 1 ? "Retry" : `Retry ${formatted}`),
     more: "Add more",
     line: (n: string) => `Feed URL on line ${n}`,
     failed: "Not everything could be sent. Nothing you typed is lost.",
@@ -143,7 +146,8 @@ export const en = {
     preview: (name: string) => `Preview of ${name}`,
     empty: "This file contains no feeds.",
     nothingNew: "This file contains no new feeds.",
-    start: (n: number, text: string) => (n === 1 ? "Add 1 new subscription" : `Add ${text} new subscriptions`),
+    start: (n: number, formatted: string) =>
+      n === 1 ? "Add 1 new subscription" : `Add ${formatted} new subscriptions`,
     chooseAnother: "Choose another file",
     progress: "Import progress",
     running: (done: string, total: string) => `${done} of ${total}`,
@@ -178,8 +182,8 @@ export const en = {
       `${app} ignores the path in the server URL, so it can connect only if the server is at the root of its host.`,
     waiting: "Waiting for the first sync…",
     connected: (device: string) => `${device} is connected.`,
-    synced: (n: number, text: string, device: string) =>
-      `${device} synced ${text} ${n === 1 ? "podcast" : "podcasts"}.`,
+    synced: (n: number, formatted: string, device: string) =>
+      `${device} synced ${formatted} ${n === 1 ? "podcast" : "podcasts"}.`,
     appOn: (app: string, device: string) => `${app} on ${device}`,
     tokenOnce: "This token is shown only once.",
     tokenQr: "Token as a QR code",
@@ -323,7 +327,7 @@ export const en = {
   connection: {
     noAccount: "You don’t have an account on this server. Ask its administrator.",
     offline: "You are offline. Changes are saved on this device and will be sent later.",
-    waiting: (n: number, text: string) => (n === 1 ? "1 change waiting" : `${text} changes waiting`),
+    waiting: (n: number, formatted: string) => (n === 1 ? "1 change waiting" : `${formatted} changes waiting`),
     unreachable: "Can’t reach the server. Retrying…",
     busy: "The server is busy. Retrying…",
     blocked: "Something between this page and the server, such as a proxy with its own sign-in, is blocking requests.",

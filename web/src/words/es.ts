@@ -17,7 +17,7 @@ export const es: Words = {
   hidePassword: "Ocultar contraseña",
   retry: "Reintentar",
   loading: "Cargando…",
-  count: (n, text) => `${text} ${n === 1 ? "suscripción" : "suscripciones"}`,
+  count: (n, formatted) => `${formatted} ${n === 1 ? "suscripción" : "suscripciones"}`,
   ago: {
     now: "ahora mismo",
     minutes: (n) => (n === 1 ? "hace 1 minuto" : `hace ${n} minutos`),
@@ -32,7 +32,7 @@ export const es: Words = {
     oldest: "Más antiguas primero",
     export: "Exportar",
     exportHint: "Descargar tus suscripciones como archivo OPML",
-    found: (n, text) => `${text} ${n === 1 ? "coincidencia" : "coincidencias"}`,
+    found: (n, formatted) => `${formatted} ${n === 1 ? "coincidencia" : "coincidencias"}`,
     noMatches: (query) => `Nada en tu lista coincide con «${query}».`,
     showAll: "Mostrar todas",
     emptyTitle: "Aún no hay suscripciones",
@@ -49,8 +49,8 @@ export const es: Words = {
     undo: "Deshacer",
     undone: "De vuelta en tu lista.",
     notRemoved: "No se pudo guardar el cambio. No se ha quitado nada.",
-    refused: (n, text) =>
-      n === 1 ? "El servidor rechazó un cambio que hiciste." : `El servidor rechazó ${text} cambios que hiciste.`,
+    refused: (n, formatted) =>
+      n === 1 ? "El servidor rechazó un cambio que hiciste." : `El servidor rechazó ${formatted} cambios que hiciste.`,
     recentlyRemoved: "Eliminadas hace poco",
     failed: "No se han podido cargar tus suscripciones.",
   },
@@ -122,15 +122,15 @@ export const es: Words = {
     title: "Añadir suscripciones",
     label: "URL de feeds, una por línea",
     hint: "Pega todas las que quieras.",
-    submit: (n, text) => (n < 2 ? "Añadir" : `Añadir ${text}`),
+    submit: (n, formatted) => (n < 2 ? "Añadir" : `Añadir ${formatted}`),
     running: (done, total) => `Envío: ${done} de ${total}`,
     done: (added, existing, invalid) => `Añadidas: ${added}; ya suscritas: ${existing}; no válidas: ${invalid}.`,
-    saved: (n, text) =>
+    saved: (n, formatted) =>
       n === 1
         ? "Sin conexión: 1 suscripción está guardada en este dispositivo y se enviará más tarde."
-        : `Sin conexión: ${text} suscripciones están guardadas en este dispositivo y se enviarán más tarde.`,
+        : `Sin conexión: ${formatted} suscripciones están guardadas en este dispositivo y se enviarán más tarde.`,
     fix: "Corrige las URL no válidas y reintenta. Lo añadido se conserva.",
-    retry: (n, text) => (n === 1 ? "Reintentar" : `Reintentar ${text}`),
+    retry: (n, formatted) => (n === 1 ? "Reintentar" : `Reintentar ${formatted}`),
     more: "Añadir más",
     line: (n) => `URL de la línea ${n}`,
     failed: "No se ha podido enviar todo. No se ha perdido nada de lo que escribiste.",
@@ -146,7 +146,7 @@ export const es: Words = {
     preview: (name) => `Vista previa de ${name}`,
     empty: "Este archivo no contiene ningún feed.",
     nothingNew: "Este archivo no contiene feeds nuevos.",
-    start: (n, text) => `Añadir ${text} ${n === 1 ? "suscripción nueva" : "suscripciones nuevas"}`,
+    start: (n, formatted) => `Añadir ${formatted} ${n === 1 ? "suscripción nueva" : "suscripciones nuevas"}`,
     chooseAnother: "Elegir otro archivo",
     progress: "Progreso de la importación",
     running: (done, total) => `${done} de ${total}`,
@@ -180,7 +180,7 @@ export const es: Words = {
       `${app} ignora la ruta de la URL del servidor, así que solo puede conectarse si el servidor está en la raíz de su host.`,
     waiting: "Esperando la primera sincronización…",
     connected: (device) => `${device} está conectado.`,
-    synced: (n, text, device) => `${device} ha sincronizado ${text} ${n === 1 ? "pódcast" : "pódcasts"}.`,
+    synced: (n, formatted, device) => `${device} ha sincronizado ${formatted} ${n === 1 ? "pódcast" : "pódcasts"}.`,
     appOn: (app, device) => `${app} en ${device}`,
     tokenOnce: "Este token solo se muestra una vez.",
     tokenQr: "Código QR del token",
@@ -324,7 +324,7 @@ export const es: Words = {
   connection: {
     noAccount: "No hay ninguna cuenta para ti en este servidor. Pregunta al administrador.",
     offline: "Estás sin conexión. Los cambios se guardan en este dispositivo y se enviarán más tarde.",
-    waiting: (n, text) => (n === 1 ? "1 cambio pendiente" : `${text} cambios pendientes`),
+    waiting: (n, formatted) => (n === 1 ? "1 cambio pendiente" : `${formatted} cambios pendientes`),
     unreachable: "No se puede conectar con el servidor. Reintentando…",
     busy: "El servidor está ocupado. Reintentando…",
     blocked:

@@ -18,7 +18,7 @@ export const fr: Words = {
   hidePassword: "Masquer le mot de passe",
   retry: "Réessayer",
   loading: "Chargement…",
-  count: (n, text) => `${text} ${n < 2 ? "abonnement" : "abonnements"}`,
+  count: (n, formatted) => `${formatted} ${n < 2 ? "abonnement" : "abonnements"}`,
   ago: {
     now: "à l’instant",
     minutes: (n) => (n < 2 ? `il y a ${n} minute` : `il y a ${n} minutes`),
@@ -33,7 +33,7 @@ export const fr: Words = {
     oldest: "Plus anciens d’abord",
     export: "Exporter",
     exportHint: "Télécharger vos abonnements dans un fichier OPML",
-    found: (n, text) => `${text} ${n < 2 ? "résultat" : "résultats"}`,
+    found: (n, formatted) => `${formatted} ${n < 2 ? "résultat" : "résultats"}`,
     noMatches: (query) => `Rien dans votre liste ne correspond à «\u202f${query}\u202f».`,
     showAll: "Tout afficher",
     emptyTitle: "Aucun abonnement pour l’instant",
@@ -50,8 +50,10 @@ export const fr: Words = {
     undo: "Annuler",
     undone: "De retour dans votre liste.",
     notRemoved: "Impossible d’enregistrer la modification. Rien n’a été supprimé.",
-    refused: (n, text) =>
-      n === 1 ? "Le serveur a refusé une de vos modifications." : `Le serveur a refusé ${text} de vos modifications.`,
+    refused: (n, formatted) =>
+      n === 1
+        ? "Le serveur a refusé une de vos modifications."
+        : `Le serveur a refusé ${formatted} de vos modifications.`,
     recentlyRemoved: "Supprimés récemment",
     failed: "Vos abonnements n’ont pas pu être chargés.",
   },
@@ -128,16 +130,16 @@ export const fr: Words = {
     title: "Ajouter des abonnements",
     label: "URL de flux, une par ligne",
     hint: "Collez-en autant que vous voulez.",
-    submit: (n, text) => (n < 2 ? "Ajouter" : `Ajouter ${text} flux`),
+    submit: (n, formatted) => (n < 2 ? "Ajouter" : `Ajouter ${formatted} flux`),
     running: (done, total) => `Envoi\u202f: ${done} sur ${total}`,
     done: (added, existing, invalid) =>
       `Ajoutés\u202f: ${added}, déjà abonnés\u202f: ${existing}, non valides\u202f: ${invalid}.`,
-    saved: (n, text) =>
+    saved: (n, formatted) =>
       n === 1
         ? "Pas de connexion\u202f: 1 abonnement est enregistré sur cet appareil et sera envoyé plus tard."
-        : `Pas de connexion\u202f: ${text} abonnements sont enregistrés sur cet appareil et seront envoyés plus tard.`,
+        : `Pas de connexion\u202f: ${formatted} abonnements sont enregistrés sur cet appareil et seront envoyés plus tard.`,
     fix: "Corrigez les URL non valides et réessayez. Ce qui a été ajouté est conservé.",
-    retry: (n, text) => (n === 1 ? "Réessayer" : `Réessayer pour ${text} flux`),
+    retry: (n, formatted) => (n === 1 ? "Réessayer" : `Réessayer pour ${formatted} flux`),
     more: "En ajouter d’autres",
     line: (n) => `URL à la ligne ${n}`,
     failed: "Tout n’a pas pu être envoyé. Votre saisie est conservée.",
@@ -153,7 +155,7 @@ export const fr: Words = {
     preview: (name) => `Aperçu de ${name}`,
     empty: "Ce fichier ne contient aucun flux.",
     nothingNew: "Ce fichier ne contient aucun nouveau flux.",
-    start: (n, text) => `Ajouter ${text} ${n < 2 ? "nouvel abonnement" : "nouveaux abonnements"}`,
+    start: (n, formatted) => `Ajouter ${formatted} ${n < 2 ? "nouvel abonnement" : "nouveaux abonnements"}`,
     chooseAnother: "Choisir un autre fichier",
     progress: "Progression de l’import",
     running: (done, total) => `${done} sur ${total}`,
@@ -188,7 +190,7 @@ export const fr: Words = {
       `${app} ignore le chemin dans l’URL du serveur et ne peut donc se connecter que si le serveur est à la racine de son hôte.`,
     waiting: "En attente de la première synchronisation…",
     connected: (device) => `${device} est connecté.`,
-    synced: (n, text, device) => `${device} a synchronisé ${text} ${n < 2 ? "podcast" : "podcasts"}.`,
+    synced: (n, formatted, device) => `${device} a synchronisé ${formatted} ${n < 2 ? "podcast" : "podcasts"}.`,
     appOn: (app, device) => `${app} sur ${device}`,
     tokenOnce: "Ce jeton n’est affiché qu’une fois.",
     tokenQr: "Code QR du jeton",
@@ -333,7 +335,7 @@ export const fr: Words = {
   connection: {
     noAccount: "Il n’y a pas de compte pour vous sur ce serveur. Demandez à l’administrateur.",
     offline: "Vous êtes hors ligne. Les modifications sont enregistrées sur cet appareil et seront envoyées plus tard.",
-    waiting: (n, text) => (n === 1 ? "1 modification en attente" : `${text} modifications en attente`),
+    waiting: (n, formatted) => (n === 1 ? "1 modification en attente" : `${formatted} modifications en attente`),
     unreachable: "Le serveur est injoignable. Nouvel essai…",
     busy: "Le serveur est occupé. Nouvel essai…",
     blocked:

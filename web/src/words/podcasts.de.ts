@@ -1,7 +1,7 @@
 import type { PodcastWords } from "./podcasts.en.ts";
 
 export const de: PodcastWords = {
-  attention: (_n, text) => `Zu prüfen (${text})`,
+  attention: (_n, formatted) => `Zu prüfen (${formatted})`,
   folders: "Ordner",
   noFolder: "Ohne Ordner",
   byTitle: "Nach Titel",
@@ -44,7 +44,7 @@ export const de: PodcastWords = {
   folderHint: "Zum Beispiel News/Technik. Leer lassen für keinen Ordner.",
   remove: "Entfernen",
   select: "Mehrere auswählen",
-  selected: (_n, text) => `${text} ausgewählt`,
+  selected: (_n, formatted) => `${formatted} ausgewählt`,
   selectAll: "Alle auswählen",
   notSaved: "Die Änderung konnte nicht gespeichert werden.",
 };

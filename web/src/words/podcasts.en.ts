@@ -1,6 +1,6 @@
 /** Texts about podcasts, loaded after the list is shown. */
 export const en = {
-  attention: (_n: number, text: string) => `Needs attention (${text})`,
+  attention: (_n: number, formatted: string) => `Needs attention (${formatted})`,
   folders: "Folders",
   noFolder: "No folder",
   byTitle: "By title",
@@ -43,7 +43,7 @@ export const en = {
   folderHint: "For example News/Tech. Leave empty for no folder.",
   remove: "Remove",
   select: "Select several",
-  selected: (_n: number, text: string) => `${text} selected`,
+  selected: (_n: number, formatted: string) => `${formatted} selected`,
   selectAll: "Select all",
   notSaved: "Couldn’t save this change.",
 };

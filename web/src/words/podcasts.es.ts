@@ -1,7 +1,7 @@
 import type { PodcastWords } from "./podcasts.en.ts";
 
 export const es: PodcastWords = {
-  attention: (_n, text) => `Requieren atención (${text})`,
+  attention: (_n, formatted) => `Requieren atención (${formatted})`,
   folders: "Carpetas",
   noFolder: "Sin carpeta",
   byTitle: "Por título",
@@ -44,7 +44,7 @@ export const es: PodcastWords = {
   folderHint: "Por ejemplo, Noticias/Tecnología. Déjalo vacío para no usar carpeta.",
   remove: "Quitar",
   select: "Seleccionar varias",
-  selected: (n, text) => (n === 1 ? `${text} seleccionada` : `${text} seleccionadas`),
+  selected: (n, formatted) => (n === 1 ? `${formatted} seleccionada` : `${formatted} seleccionadas`),
   selectAll: "Seleccionar todas",
   notSaved: "No se pudo guardar el cambio.",
 };

@@ -1,7 +1,7 @@
 import type { PodcastWords } from "./podcasts.en.ts";
 
 export const fr: PodcastWords = {
-  attention: (_n, text) => `À vérifier (${text})`,
+  attention: (_n, formatted) => `À vérifier (${formatted})`,
   folders: "Dossiers",
   noFolder: "Sans dossier",
   byTitle: "Par titre",
@@ -44,7 +44,7 @@ export const fr: PodcastWords = {
   folderHint: "Par exemple Actualités/Technologie. Laissez vide pour aucun dossier.",
   remove: "Supprimer",
   select: "Sélection multiple",
-  selected: (n, text) => (n < 2 ? `${text} sélectionné` : `${text} sélectionnés`),
+  selected: (n, formatted) => (n < 2 ? `${formatted} sélectionné` : `${formatted} sélectionnés`),
   selectAll: "Tout sélectionner",
   notSaved: "Impossible d’enregistrer la modification.",
 };

@@ -1,7 +1,7 @@
 import type { PodcastWords } from "./podcasts.en.ts";
 
 export const zh: PodcastWords = {
-  attention: (_n, text) => `需要处理（${text}）`,
+  attention: (_n, formatted) => `需要处理（${formatted}）`,
   folders: "文件夹",
   noFolder: "无文件夹",
   byTitle: "按标题",
@@ -44,7 +44,7 @@ export const zh: PodcastWords = {
   folderHint: "例如“新闻/科技”。留空则不放入文件夹。",
   remove: "移除",
   select: "选择多个",
-  selected: (_n, text) => `已选择 ${text} 个`,
+  selected: (_n, formatted) => `已选择 ${formatted} 个`,
   selectAll: "全选",
   notSaved: "无法保存此更改。",
 };
