@@ -1,6 +1,6 @@
 import { changesSince } from "../changes.ts";
 import { failure } from "../errors.ts";
-import { toWriteMeta, type WriteMeta, writeChanges, writeRemovals } from "../jsonapi/changes.ts";
+import { type StateMeta, toStateMeta, writeChanges, writeRemovals } from "../jsonapi/changes.ts";
 import type { ChangesQuery } from "../jsonapi/query.ts";
 import { readState, stateAt } from "../list-state.ts";
 import { listRemovals } from "../removals.ts";
@@ -29,14 +29,14 @@ export function createRemovalsHandler({ store }: Services) {
 }
 
 /** The `meta` of a response to a write. `written` is undefined if no change was valid. */
-export async function resolveWriteMeta(
+export async function resolveStateMeta(
   store: SubscriptionStore,
   user: UserId,
   written: SequenceRange | undefined,
-): Promise<WriteMeta> {
-  if (written !== undefined) return toWriteMeta(store.epoch, user, written);
+): Promise<StateMeta> {
+  if (written !== undefined) return toStateMeta(store.epoch, user, written);
   const [sequence = 0] = await store.sequences([user]);
-  return toWriteMeta(store.epoch, user, { sequenceBefore: sequence, sequence });
+  return toStateMeta(store.epoch, user, { sequenceBefore: sequence, sequence });
 }
 
 /** The ETag of everything that is a function of a user's list. */

@@ -6,7 +6,7 @@ import { opmlSourceOf, writeOpml } from "../opml/write.ts";
 import { type SequenceRange, StoreUnavailable } from "../subscriptions.ts";
 import { admitOperations, admitTransfer } from "./admission.ts";
 import { readBody } from "./body.ts";
-import { resolveWriteMeta } from "./changes.ts";
+import { resolveStateMeta } from "./changes.ts";
 import { JSON_API } from "./dialect.ts";
 import type { Request } from "./exchange.ts";
 import type { Parser } from "./parser.ts";
@@ -60,7 +60,7 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
       });
       if (!isConnected()) return;
       const headers = { "content-type": JSON_API.contentType };
-      const states = dryRun ? undefined : await resolveWriteMeta(store, caller.user, written);
+      const states = dryRun ? undefined : await resolveStateMeta(store, caller.user, written);
       await respondInPieces(request, response, writeImportResult(imported, dryRun, states), headers);
     },
   };

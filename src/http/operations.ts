@@ -4,7 +4,7 @@ import { isMalformed, type Malformed } from "../jsonapi/resource.ts";
 import { applyAccepted, type Outcome, type SequenceRange } from "../subscriptions.ts";
 import { admitOperations, assertCapacity, estimateOperations } from "./admission.ts";
 import { readBody } from "./body.ts";
-import { resolveWriteMeta } from "./changes.ts";
+import { resolveStateMeta } from "./changes.ts";
 import { JSON_API_ATOMIC } from "./dialect.ts";
 import type { Parser } from "./parser.ts";
 import { respond, respondInPieces } from "./respond.ts";
@@ -58,7 +58,7 @@ export function createOperationsHandler(
     const { request, response, caller } = call;
     const { operations, outcomes, written } = await execute(call);
     metrics?.countOutcomes(operations, outcomes);
-    const meta = await resolveWriteMeta(store, caller.user, written);
+    const meta = await resolveStateMeta(store, caller.user, written);
     if (operations.length <= MAX_RESULTS_AT_ONCE)
       respond(response, 200, JSON_API_ATOMIC, writeResults(operations, outcomes, basePath, meta));
     else {

@@ -1,5 +1,5 @@
 import { failure } from "../errors.ts";
-import { toWriteMeta } from "../jsonapi/changes.ts";
+import { toStateMeta } from "../jsonapi/changes.ts";
 import { writePodcastResource } from "../jsonapi/podcasts.ts";
 import type { FieldsQuery, ListQuery } from "../jsonapi/query.ts";
 import { type RequestedChange, selfLink } from "../jsonapi/resource.ts";
@@ -42,7 +42,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     const [outcome] = outcomes;
     if (outcome === undefined) throw new Error("the store returned no outcome");
     if (isRefusal(outcome)) throw toRequestFailure(outcome, requested);
-    return { subscription: outcome, meta: toWriteMeta(store.epoch, caller.user, written) };
+    return { subscription: outcome, meta: toStateMeta(store.epoch, caller.user, written) };
   };
 
   /** The tag covers the podcasts too. */

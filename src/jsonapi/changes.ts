@@ -6,13 +6,16 @@ import { writeSubscriptionResource } from "./resource.ts";
 
 const PATH = "/v1/changes";
 
-/** The `meta` of a response to a write. Applying the response to a copy at `state_before` brings it to `state`. */
-export interface WriteMeta {
+/**
+ * The `meta` of a response to a write. Applying the response to a client's copy of the list that is at `state_before`
+ * brings that copy to `state`.
+ */
+export interface StateMeta {
   readonly state: string;
   readonly state_before: string;
 }
 
-export function toWriteMeta(epoch: Uint8Array, user: UserId, { sequenceBefore, sequence }: SequenceRange): WriteMeta {
+export function toStateMeta(epoch: Uint8Array, user: UserId, { sequenceBefore, sequence }: SequenceRange): StateMeta {
   return { state: stateAt(epoch, user, sequence), state_before: stateAt(epoch, user, sequenceBefore) };
 }
 

@@ -1,12 +1,12 @@
 import { countResults, type ImportResult } from "../imports.ts";
-import type { WriteMeta } from "./changes.ts";
+import type { StateMeta } from "./changes.ts";
 import { PLAIN } from "./media-type.ts";
 
 /** The chunks of a document with the outcome of each feed. Entry N belongs to feed N in the file. */
 export async function* writeImportResult(
   results: readonly ImportResult[],
   dryRun: boolean,
-  states: WriteMeta | undefined,
+  states: StateMeta | undefined,
 ): AsyncGenerator<string> {
   const meta = {
     dry_run: dryRun,

@@ -1,6 +1,6 @@
 import { type ErrorObject, failure } from "../errors.ts";
 import { isRefusal, type Outcome } from "../subscriptions.ts";
-import type { WriteMeta } from "./changes.ts";
+import type { StateMeta } from "./changes.ts";
 import { writeError } from "./failure.ts";
 import { ATOMIC } from "./media-type.ts";
 import {
@@ -96,7 +96,7 @@ export function writeResults(
   operations: readonly Operation[],
   outcomes: readonly (Outcome | Malformed)[],
   base: string,
-  meta: WriteMeta,
+  meta: StateMeta,
 ): string {
   let text = "";
   for (const chunk of writeResultChunks(operations, outcomes, base, meta)) text += chunk;
@@ -108,7 +108,7 @@ export function* writeResultChunks(
   operations: readonly Operation[],
   outcomes: readonly (Outcome | Malformed)[],
   base: string,
-  meta: WriteMeta,
+  meta: StateMeta,
 ): Generator<string> {
   yield HEAD;
   for (const [index, operation] of operations.entries()) {

@@ -5,7 +5,7 @@ import type { Addition, Conflict, Refusal, Subscription, Update } from "../subsc
 
 export const SUBSCRIPTION_TYPE = "subscription";
 
-/** Attributes of a subscription and its relationship, by their names on the wire. */
+/** The fields of a subscription (its attributes and its one relationship), by their names on the wire. */
 export const SUBSCRIPTION_FIELDS = ["feed_url", "user_subscribed_at", "title", "folders", "podcast"] as const;
 export type SubscriptionField = (typeof SUBSCRIPTION_FIELDS)[number];
 

@@ -1,6 +1,6 @@
 import { failure, RequestFailure } from "../errors.ts";
 import type { Page, Refusal, Subscription } from "../subscriptions.ts";
-import type { WriteMeta } from "./changes.ts";
+import type { StateMeta } from "./changes.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
 import type { WrittenPodcast } from "./podcasts.ts";
@@ -84,7 +84,7 @@ function writeIncluded(podcasts: readonly WrittenPodcast[] | undefined): string 
 }
 
 /** The response to a request that writes one subscription. */
-export function writeChangedSubscription(subscription: Subscription, base: string, meta: WriteMeta): string {
+export function writeChangedSubscription(subscription: Subscription, base: string, meta: StateMeta): string {
   return `{"jsonapi":${JSONAPI},"data":${writeSubscriptionResource(subscription, base)},"meta":${JSON.stringify(meta)}}`;
 }
 
