@@ -21,7 +21,7 @@ test("OPML: feeds in folders and below other feeds → all found, in file order"
   );
 });
 
-test("OPML: folders, comments, other outlines → ignored", () => {
+test("OPML: empty folders, comments and outlines that are not feeds → no entries", () => {
   assert.deepEqual(
     feedUrlsOf(file('<outline text="folder"/><!-- x --><outline type="link" text="x" url="https://a.example/"/>')),
     [],
@@ -38,7 +38,7 @@ test("OPML: element and attribute names in any case → read", () => {
   ]);
 });
 
-test("OPML: numeric or escaped title → text; missing → none", () => {
+test("OPML: title that looks like a number or contains entities → read as a string; missing → no title", () => {
   const entries = readOpml(
     Buffer.from(
       file(

@@ -14,7 +14,10 @@ const CHUNK_BYTES = 64 * 1024;
 /** The opml element must start within this many bytes. */
 const MAX_PREAMBLE = 64 * 1024;
 
-/** Maximum length of an attribute value before entities are decoded: enough for 20 folders of 300 quotation marks. */
+/**
+ * Maximum length of an attribute value before entities are decoded: enough for 20 folder names of 300 quotation marks
+ * each, written as `&quot;`.
+ */
 const MAX_RAW_VALUE = 40 * 1024;
 
 const ATTRIBUTES = new Set([
@@ -53,13 +56,13 @@ export function readOpml(bytes: Uint8Array, chunkBytes = CHUNK_BYTES): Entry[] {
 }
 
 /** A feed with the names of the outlines around it. */
-interface Outline {
+interface FeedOutline {
   readonly feedUrl: string;
   readonly title: string | undefined;
   readonly parents: readonly string[];
   readonly categories: readonly string[];
   readonly line: number;
-  /** Whether the feed is marked as subscribed, as Overcast does; undefined without such a mark. */
+  /** Whether the file marks the feed as subscribed, as Overcast's exports do; undefined without such a mark. */
   readonly isSubscribed: boolean | undefined;
   readonly isOvercast: boolean;
 }
@@ -70,14 +73,14 @@ interface OpenFolder {
 }
 
 /**
- * Uses the tokenizer alone: the parser on top of it keeps a stack of open elements, which takes quadratic time in deep files,
- * and every attribute value in full. Here only the outermost folders are remembered; unclosed and misnested tags do no
- * harm.
+ * Uses the tokenizer alone: the parser on top of it keeps every attribute value in full, and a stack of open elements,
+ * which takes quadratic time in deep files. Here only the outermost folders are remembered; unclosed and misnested tags
+ * do no harm.
  */
 class OutlineReader implements TokenizerCallbacks {
   // Entities are decoded once a value is complete and its length bounded.
   readonly #tokenizer = new Tokenizer({ xmlMode: true, decodeEntities: false }, this);
-  readonly #outlines: Outline[] = [];
+  readonly #feedOutlines: FeedOutline[] = [];
   #isOpml = false;
   /** The text being tokenized, its position in the file, and the end of the text before it. */
   #chunk = "";
@@ -113,9 +116,10 @@ class OutlineReader implements TokenizerCallbacks {
     if (!this.#isOpml) throw new InvalidOpml("This is not an OPML file");
   }
 
-  end(): readonly Outline[] {
+  end(): readonly FeedOutline[] {
     this.assertOpml();
-    // The tokenizer reports this tag only if the file does not end within a tag, attribute value, comment or the like.
+    // The tokenizer reports the `<end>` written below only if the file does not end within a tag, attribute value, comment
+    // or the like.
     this.#tag = "";
     const line = this.#tagLine;
     this.write("<end>");
@@ -125,8 +129,11 @@ class OutlineReader implements TokenizerCallbacks {
         line,
       );
     // Overcast may leave the attribute out where it is false.
-    if (!this.#hasSubscribedMark) return this.#outlines;
-    return this.#outlines.map((outline) => ({ ...outline, isSubscribed: outline.isSubscribed ?? !outline.isOvercast }));
+    if (!this.#hasSubscribedMark) return this.#feedOutlines;
+    return this.#feedOutlines.map((outline) => ({
+      ...outline,
+      isSubscribed: outline.isSubscribed ?? !outline.isOvercast,
+    }));
   }
 
   onopentagname(start: number, end: number): void {
@@ -209,13 +216,13 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   #add(feedUrl: string): void {
-    if (this.#outlines.length === MAX_ENTRIES)
+    if (this.#feedOutlines.length === MAX_ENTRIES)
       throw new InvalidOpml(`The file contains more than ${MAX_ENTRIES} feeds`);
     const title = this.#readName();
     const clean = title === undefined || title === feedUrl ? undefined : cleanTitle(title);
     const subscribed = this.#readValue("subscribed");
     if (subscribed === "1") this.#hasSubscribedMark = true;
-    this.#outlines.push({
+    this.#feedOutlines.push({
       feedUrl: truncateUrl(toHttpUrl(feedUrl)),
       title: clean && copy(clean),
       parents: this.#parents,
@@ -226,7 +233,10 @@ class OutlineReader implements TokenizerCallbacks {
     });
   }
 
-  /** Counts the line breaks before a position in the chunk, and returns the line there. */
+  /**
+   * Counts the line breaks before a position in the file, up to the end of the current chunk, and returns the line number
+   * there.
+   */
   #readLines(position: number): number {
     while (this.#lineBreak < position) {
       this.#line += 1;
@@ -272,7 +282,7 @@ function readCategories(text: string): string[] {
   });
 }
 
-function toEntries(outlines: readonly Outline[]): Entry[] {
+function toEntries(outlines: readonly FeedOutline[]): Entry[] {
   const feeds = outlines.filter(({ feedUrl }) => feedUrl !== "");
   const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
@@ -303,9 +313,9 @@ export function markDuplicates(entries: readonly Entry[]): Entry[] {
       first.set(parsed.normalizedUrl, index);
       continue;
     }
-    const { folders = [], ...same } = marked[at] as Entry;
+    const { folders = [], ...rest } = marked[at] as Entry;
     const all = mergeFolders(folders, entry.folders ?? []);
-    marked[at] = { ...entry, ...same, ...(all.length === 0 ? {} : { folders: all }) };
+    marked[at] = { ...entry, ...rest, ...(all.length === 0 ? {} : { folders: all }) };
     marked[index] = { ...entry, skip: "duplicate-in-file" };
   }
   return marked;

@@ -106,9 +106,9 @@ async function* writeFolder(folder: Folder, find: OpmlSource["find"], indent: st
 function writeOutline({ feedUrl, title = feedUrl, folders = [] }: Subscription, indent: string): string {
   const [url, text] = [escapeAttribute(feedUrl), escapeAttribute(title)];
   const titleAttribute = title === feedUrl ? "" : ` title="${text}"`;
-  const category = folders.map(writeCategory).join(",");
-  const categories = category === "" ? "" : ` category="${escapeAttribute(category)}"`;
-  return `${indent}<outline type="rss" text="${text}"${titleAttribute} xmlUrl="${url}"${categories}/>\n`;
+  const categories = folders.map(writeCategory).join(",");
+  const categoryAttribute = categories === "" ? "" : ` category="${escapeAttribute(categories)}"`;
+  return `${indent}<outline type="rss" text="${text}"${titleAttribute} xmlUrl="${url}"${categoryAttribute}/>\n`;
 }
 
 function writeCategory(folder: string): string {
