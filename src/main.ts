@@ -40,6 +40,6 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
   stdout: process.stdout,
   stderr: process.stderr,
   environment: process.env,
-  folder: process.cwd(),
+  workingDirectory: process.cwd(),
   stopRequested: stopSignal,
 });

@@ -23,7 +23,7 @@ const { version } = JSON.parse(readFileSync(`${INSTALLATION}/package.json`, "utf
 /** The process in which a command line runs. */
 export type HostProcess = Pick<
   CommandContext,
-  "stdin" | "stdout" | "stderr" | "environment" | "folder" | "stopRequested"
+  "stdin" | "stdout" | "stderr" | "environment" | "workingDirectory" | "stopRequested"
 >;
 
 /** Runs a command line; resolves to its exit code. */
@@ -96,8 +96,9 @@ function unknownCommand(positionals: readonly string[]): UsageError {
 }
 
 function createContext(host: HostProcess, envFile: string | boolean | undefined): CommandContext {
-  const { environment: own, folder, stderr } = host;
-  const environment = typeof envFile === "string" ? { ...readEnvFile(resolvePath(folder, envFile)), ...own } : own;
+  const { environment: own, workingDirectory, stderr } = host;
+  const environment =
+    typeof envFile === "string" ? { ...readEnvFile(resolvePath(workingDirectory, envFile)), ...own } : own;
   const files = {
     installation: INSTALLATION,
     read: (path: string) => readFileSync(path, "utf8"),
@@ -110,12 +111,12 @@ function createContext(host: HostProcess, envFile: string | boolean | undefined)
     version,
     config() {
       if (config === undefined) {
-        config = readConfig(environment, folder, files);
+        config = readConfig(environment, workingDirectory, files);
         for (const warning of config.warnings) stderr.write(`Warning: ${replaceControlCharactersInLines(warning)}\n`);
       }
       return config;
     },
-    readFile: (path) => readFileSync(resolvePath(folder, path)),
+    readFile: (path) => readFileSync(resolvePath(workingDirectory, path)),
     now: () => new Date(),
   };
 }

@@ -155,7 +155,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     options: ["yes", "keep-access", "end-access"],
     summary:
       "Restore a backup; the old SQLite database is kept under another name, a PostgreSQL database must be empty",
-    examples: [["earmark restore earmark-2026-11-15.db", "Stop the server first"]],
+    examples: [["earmark restore earmark-2026-11-15.db", "Restore this backup; the server must be stopped"]],
     async run(terminal, options, [path = ""]) {
       const [keep, end] = [options["keep-access"] === true, options["end-access"] === true];
       if (keep && end) throw new UsageError("--keep-access and --end-access cannot be combined");
@@ -173,7 +173,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       const { copy } = await import("./copy.ts");
       const url = (name: "from" | "to") => {
         const given = stringOption(options[name]);
-        const read = given === undefined ? undefined : readDatabaseUrl(given, terminal.context.folder);
+        const read = given === undefined ? undefined : readDatabaseUrl(given, terminal.context.workingDirectory);
         if (read === undefined) throw new UsageError(`--${name} must be ${DATABASE_URL_FORMS}`);
         return read;
       };

@@ -23,11 +23,11 @@ function secondWords(commands: readonly CompletionCommand[], first: string): str
   return commands.flatMap(({ name }) => (name.startsWith(`${first} `) ? [name.slice(first.length + 1)] : []));
 }
 
-const hasSubcommand = ({ name }: CompletionCommand) => name.includes(" ");
+const isSubcommand = ({ name }: CompletionCommand) => name.includes(" ");
 
 /** The first words that need a second one. */
 const groupsOf = (commands: readonly CompletionCommand[]) => [
-  ...new Set(commands.filter(hasSubcommand).map(({ name }) => name.split(" ")[0] ?? "")),
+  ...new Set(commands.filter(isSubcommand).map(({ name }) => name.split(" ")[0] ?? "")),
 ];
 
 function bash(commands: readonly CompletionCommand[]): string {
@@ -42,9 +42,9 @@ _earmark() {
     words="${firstWords(commands).join(" ")} --help --version"
   else
     case "\${COMP_WORDS[1]}" in
-${options(commands.filter((command) => !hasSubcommand(command)))}${groups.join("")}    esac
+${options(commands.filter((command) => !isSubcommand(command)))}${groups.join("")}    esac
     [ "$COMP_CWORD" -gt 2 ] && case "\${COMP_WORDS[1]} \${COMP_WORDS[2]}" in
-${options(commands.filter(hasSubcommand))}    esac
+${options(commands.filter(isSubcommand))}    esac
   fi
   COMPREPLY=($(compgen -W "$words" -- "$current"))
   [ "\${#COMPREPLY[@]}" -eq 0 ] && COMPREPLY=($(compgen -f -- "$current"))
@@ -59,24 +59,24 @@ function zsh(commands: readonly CompletionCommand[]): string {
     some.map(({ name, summary }) => `'${quote(name.slice(skip))}:${quote(summary)}'`).join(" ");
   const options = (some: readonly CompletionCommand[]) =>
     some.map(({ name, options }) => `    '${name}') compadd -- ${options.join(" ")} ;;\n`).join("");
-  const singles = commands.filter((command) => !hasSubcommand(command));
+  const singles = commands.filter((command) => !isSubcommand(command));
   const groups = groupsOf(commands).map((first) => {
     const some = commands.filter(({ name }) => name.startsWith(`${first} `));
-    return `    '${first}') words_of=(${describe(some, first.length + 1)}) && _describe command words_of ;;\n`;
+    return `    '${first}') candidates=(${describe(some, first.length + 1)}) && _describe command candidates ;;\n`;
   });
   return `#compdef earmark
 # To use it: earmark completion zsh > "\${fpath[1]}/_earmark"
 _earmark() {
-  local -a words_of
+  local -a candidates
   if (( CURRENT == 2 )); then
-    words_of=(${describe(singles, 0)} ${groupsOf(commands).join(" ")})
-    _describe command words_of
+    candidates=(${describe(singles, 0)} ${groupsOf(commands).join(" ")})
+    _describe command candidates
     return
   fi
   (( CURRENT == 3 )) && case "\${words[2]}" in
 ${groups.join("")}  esac
   case "\${words[2]} \${words[3]}" in
-${options(commands.filter(hasSubcommand))}  esac
+${options(commands.filter(isSubcommand))}  esac
   case "\${words[2]}" in
 ${options(singles)}  esac
   _files

@@ -169,7 +169,7 @@ test("healthcheck: a running or stopped server → exit code 0 or 1", async () =
   assert.match(stderr, /^not ready: .* is unreachable/);
 });
 
-test("serve: PostgreSQL is unreachable → waits, then fails without the password", async () => {
+test("serve: PostgreSQL is unreachable → waits, then fails with an error that does not contain the password", async () => {
   const { code, stderr } = await runInProcess(["serve"], { DATABASE_URL: "postgres://me:canary@127.0.0.1:1/earmark" });
   assert.equal(code, 1);
   assert.match(

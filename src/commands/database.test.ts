@@ -28,7 +28,7 @@ test("database: none, and a command that needs one → an error, and nothing is 
   }
 });
 
-test("database: any command → stderr says which one; --quiet does not", async () => {
+test("database: any command → names the database on stderr, but not with --quiet", async () => {
   const folder = temporaryFolder();
   const path = join(folder, "earmark.db");
   const settings = { DATABASE_URL: `file:${path}` };

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { pino } from "pino";
-import { createReadableLog, formatLine } from "./log-lines.ts";
+import { createTextLog, formatLine } from "./log-lines.ts";
 
 /** What a logger writes through the stream. */
 function logged(write: (log: ReturnType<typeof pino>) => void): string {
   const output = new PassThrough();
   const chunks: string[] = [];
   output.on("data", (chunk) => chunks.push(String(chunk)));
-  write(pino({ level: "debug" }, createReadableLog(output)));
+  write(pino({ level: "debug" }, createTextLog(output)));
   return chunks.join("");
 }
 

@@ -3,8 +3,8 @@ import { replaceControlCharacters } from "../control-characters.ts";
 
 const LEVELS: Readonly<Record<number, string>> = { 20: "DEBUG", 30: "INFO", 40: "WARN", 50: "ERROR", 60: "FATAL" };
 
-/** A stream that turns the JSON lines of the log into readable ones. */
-export function createReadableLog(output: Writable): Writable {
+/** A stream that turns the JSON lines of the log into lines of text. */
+export function createTextLog(output: Writable): Writable {
   return new Writable({
     decodeStrings: false,
     write(chunk, _encoding, done) {

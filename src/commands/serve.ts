@@ -7,7 +7,7 @@ import { People } from "../people.ts";
 import { openStore } from "../store/engines.ts";
 import { displayNameOf } from "../store/store-options.ts";
 import { UserError } from "../user-error.ts";
-import { createReadableLog } from "./log-lines.ts";
+import { createTextLog } from "./log-lines.ts";
 
 /** How often expired data is deleted and interrupted deletions are finished. */
 const SWEEP_MS = 60 * 60 * 1_000;
@@ -40,7 +40,7 @@ export async function serve({ config, version, output, say, stopRequested }: Ser
   try {
     const isTerminal = output.isTTY === true;
     const isText = config.logFormat === "text" || (config.logFormat === "auto" && isTerminal);
-    const logStream = isText ? createReadableLog(output) : output;
+    const logStream = isText ? createTextLog(output) : output;
     const server = createServer({ config, store, metrics, logStream, clock: () => new Date(), version });
     rejectReservedPath(
       config.basePath,

@@ -11,7 +11,7 @@ export async function showSettings(terminal: Terminal, asJson: boolean): Promise
     const source = file ? `file ${file}` : environment[name] ? "environment" : "default";
     const value = environment[name] || defaultValue;
     const isSecret = SECRETS.some((secret) => secret === name);
-    const hidden = name === "DATABASE_URL" ? displayNameOf(databaseUrl) : source === "default" ? "" : "(secret)";
-    await terminal.writeRecord({ setting: name, value: isSecret ? hidden : value, source }, asJson);
+    const redacted = name === "DATABASE_URL" ? displayNameOf(databaseUrl) : source === "default" ? "" : "(secret)";
+    await terminal.writeRecord({ setting: name, value: isSecret ? redacted : value, source }, asJson);
   }
 }

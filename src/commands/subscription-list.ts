@@ -159,9 +159,9 @@ async function openLocalList(
       });
     },
     async *subscriptions({ include } = {}) {
-      for await (const list of everySubscription(store, user)) {
-        const podcasts = include === undefined ? [] : await store.podcasts.find(list.map(({ feedUrl }) => feedUrl));
-        for (const [index, item] of list.entries()) {
+      for await (const batch of everySubscription(store, user)) {
+        const podcasts = include === undefined ? [] : await store.podcasts.find(batch.map(({ feedUrl }) => feedUrl));
+        for (const [index, item] of batch.entries()) {
           const podcast = podcasts[index];
           yield podcast === undefined ? item : { ...item, podcast: toClientPodcast(podcast) };
         }

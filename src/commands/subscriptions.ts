@@ -25,11 +25,11 @@ export async function withList<T>(
   terminal: Terminal,
   location: ListLocation,
   { mayCreate }: { readonly mayCreate: boolean },
-  work: (list: SubscriptionList) => Promise<T>,
+  work: (subscriptionList: SubscriptionList) => Promise<T>,
 ): Promise<T> {
-  const list = await openSubscriptionList(terminal, location, mayCreate);
+  const subscriptionList = await openSubscriptionList(terminal, location, mayCreate);
   try {
-    return await work(list);
+    return await work(subscriptionList);
   } catch (error) {
     if (error instanceof EarmarkError && error.status === 401)
       throw new UserError(
@@ -43,7 +43,7 @@ export async function withList<T>(
     }
     throw error;
   } finally {
-    await list.close();
+    await subscriptionList.close();
   }
 }
 
@@ -67,18 +67,18 @@ export async function add(
           .filter((line) => line !== ""),
       );
   }
-  return withList(terminal, location, { mayCreate: true }, async (subscriptions) => {
-    const { feeds, failed } = find ? await findFeeds(terminal, subscriptions, given) : { feeds: given, failed: [] };
-    return report(terminal, [...(await subscribe(terminal, subscriptions, feeds)), ...failed], asJson);
+  return withList(terminal, location, { mayCreate: true }, async (subscriptionList) => {
+    const { feeds, failed } = find ? await findFeeds(terminal, subscriptionList, given) : { feeds: given, failed: [] };
+    return report(terminal, [...(await subscribe(terminal, subscriptionList, feeds)), ...failed], asJson);
   });
 }
 
 /** The first feed of each page, and the pages without any. */
-async function findFeeds(terminal: Terminal, list: SubscriptionList, pages: readonly string[]) {
+async function findFeeds(terminal: Terminal, subscriptionList: SubscriptionList, pages: readonly string[]) {
   const feeds: string[] = [];
   const failed: FeedOutcome[] = [];
   for (const page of pages) {
-    const found = await list.findFeeds?.(page).catch((error: unknown) => {
+    const found = await subscriptionList.findFeeds?.(page).catch((error: unknown) => {
       if (error instanceof EarmarkError && error.status === 422) return error;
       throw error;
     });
@@ -98,11 +98,11 @@ type FeedOutcome = Pick<ImportEntry, "outcome" | "feedUrl" | "detail">;
 /** Result N is about feed N. */
 async function subscribe(
   terminal: Terminal,
-  list: SubscriptionList,
+  subscriptionList: SubscriptionList,
   feeds: Parameters<SubscriptionList["subscribe"]>[0],
 ): Promise<FeedOutcome[]> {
   const progress = terminal.progress();
-  const results = await list
+  const results = await subscriptionList
     .subscribe(feeds, { onProgress: ({ done, total }) => progress.show(done, total) })
     .finally(() => progress.end());
   return results.map((result) => ({
@@ -137,8 +137,8 @@ export async function list(
   location: ListLocation,
   { attention, asJson }: { readonly attention: boolean; readonly asJson: boolean },
 ): Promise<number> {
-  return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    for await (const item of subscriptions.subscriptions({ include: "podcast" })) {
+  return withList(terminal, location, { mayCreate: false }, async (subscriptionList) => {
+    for await (const item of subscriptionList.subscriptions({ include: "podcast" })) {
       const { podcast } = item;
       if (attention && !ATTENTION.includes(podcast?.status ?? "")) continue;
       await terminal.writeRecord(
@@ -152,8 +152,8 @@ export async function list(
 
 /** Lists subscriptions that were removed and not added again, newest first. */
 export async function listRemoved(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<number> {
-  return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    for (const { id, feedUrl, removedAt, title = null, folders = [] } of await subscriptions.removals()) {
+  return withList(terminal, location, { mayCreate: false }, async (subscriptionList) => {
+    for (const { id, feedUrl, removedAt, title = null, folders = [] } of await subscriptionList.removals()) {
       const record = { id, removed_at: removedAt.toISOString(), feed_url: feedUrl, title };
       await terminal.writeRecord(asJson ? { ...record, folders } : record, asJson);
     }
@@ -203,13 +203,13 @@ export async function refresh(
   location: ListLocation,
   urlsOrIds: readonly string[],
 ): Promise<number> {
-  return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    const { found, isComplete } = await findAll(terminal, subscriptions, urlsOrIds);
+  return withList(terminal, location, { mayCreate: false }, async (subscriptionList) => {
+    const { found, isComplete } = await findAll(terminal, subscriptionList, urlsOrIds);
     const ids = new Set(found.map(({ id }) => id));
     let count = 0;
-    for await (const { id, podcast } of subscriptions.subscriptions({ include: "podcast" })) {
+    for await (const { id, podcast } of subscriptionList.subscriptions({ include: "podcast" })) {
       if (podcast === undefined || (urlsOrIds.length > 0 && !ids.has(id))) continue;
-      await subscriptions.refresh(podcast.id);
+      await subscriptionList.refresh(podcast.id);
       count += 1;
     }
     terminal.say(
@@ -226,12 +226,12 @@ export async function remove(
   urlsOrIds: readonly string[],
   isConfirmed: boolean,
 ): Promise<number> {
-  return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    const { found, isComplete } = await findAll(terminal, subscriptions, urlsOrIds);
+  return withList(terminal, location, { mayCreate: false }, async (subscriptionList) => {
+    const { found, isComplete } = await findAll(terminal, subscriptionList, urlsOrIds);
     if (found.length === 0) return PARTIAL_FAILURE;
     const what = found.length === 1 ? found[0]?.feedUrl : `${found.length} subscriptions`;
     await terminal.confirm(`Remove ${what}?`, isConfirmed);
-    const results = await subscriptions.remove(found.map(({ id }) => id));
+    const results = await subscriptionList.remove(found.map(({ id }) => id));
     const isDone = reportChanges(terminal, found, results, "Removed");
     return isComplete && isDone ? SUCCESS : PARTIAL_FAILURE;
   });
@@ -268,9 +268,9 @@ async function updateAll(
   values: Omit<Update, "id">,
   pastTense: string,
 ): Promise<number> {
-  return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    const { found, isComplete } = await findAll(terminal, subscriptions, urlsOrIds);
-    const results = await subscriptions.update(found.map(({ id }) => ({ ...values, id })));
+  return withList(terminal, location, { mayCreate: false }, async (subscriptionList) => {
+    const { found, isComplete } = await findAll(terminal, subscriptionList, urlsOrIds);
+    const results = await subscriptionList.update(found.map(({ id }) => ({ ...values, id })));
     return reportChanges(terminal, found, results, pastTense) && isComplete ? SUCCESS : PARTIAL_FAILURE;
   });
 }
@@ -278,11 +278,11 @@ async function updateAll(
 type Found = NonNullable<Awaited<ReturnType<SubscriptionList["find"]>>>;
 
 /** The subscriptions with these ids or feed URLs, each once. */
-async function findAll(terminal: Terminal, list: SubscriptionList, urlsOrIds: readonly string[]) {
+async function findAll(terminal: Terminal, subscriptionList: SubscriptionList, urlsOrIds: readonly string[]) {
   const found = new Map<string, Found>();
   let isComplete = true;
   for (const text of urlsOrIds) {
-    const subscription = await list.find(text);
+    const subscription = await subscriptionList.find(text);
     if (subscription !== undefined) found.set(subscription.id, subscription);
     else {
       isComplete = false;
@@ -292,7 +292,7 @@ async function findAll(terminal: Terminal, list: SubscriptionList, urlsOrIds: re
   return { found: [...found.values()], isComplete };
 }
 
-/** Whether all of them succeeded. */
+/** Prints the result of each change. Returns whether all changes succeeded. */
 function reportChanges(
   terminal: Terminal,
   found: readonly Found[],
@@ -308,8 +308,9 @@ function reportChanges(
 }
 
 /**
- * Subscribes to every feed of an OPML file or a list of URLs, and prints the outcome of each. The preview decides
- * which feeds are skipped and which ids the others get, so that the import does the same.
+ * Subscribes to every feed of an OPML file or a list of URLs, and prints the outcome of each. A dry run always comes first
+ * and decides which feeds are skipped and which ids the others get, so that the import does exactly what `--dry-run`
+ * reports.
  */
 export async function importFile(
   terminal: Terminal,
@@ -321,11 +322,11 @@ export async function importFile(
   try {
     // Throws if the file is invalid, before a database is created.
     readFeedFile(bytes);
-    return await withList(terminal, location, { mayCreate: !dryRun }, async (subscriptions) => {
-      const { entries } = await subscriptions.importOpml(bytes, { dryRun: true });
+    return await withList(terminal, location, { mayCreate: !dryRun }, async (subscriptionList) => {
+      const { entries } = await subscriptionList.importOpml(bytes, { dryRun: true });
       if (dryRun) return report(terminal, entries.map(withLine), asJson, "Dry run, nothing changed: ");
       const isNotSkipped = ({ outcome }: FeedOutcome) => outcome !== "skipped";
-      const results = await subscribe(terminal, subscriptions, entries.filter(isNotSkipped).map(feedOf));
+      const results = await subscribe(terminal, subscriptionList, entries.filter(isNotSkipped).map(feedOf));
       const outcomes = entries.map((entry) => (isNotSkipped(entry) ? { ...entry, ...results.shift() } : entry));
       return report(terminal, outcomes.map(withLine), asJson);
     });
@@ -345,8 +346,8 @@ function feedOf({ feedUrl, title, folders, subscriptionId }: ImportEntry): Feed 
 }
 
 export async function exportFile(terminal: Terminal, location: ListLocation): Promise<number> {
-  return withList(terminal, location, { mayCreate: false }, async (subscriptions) => {
-    const opml = await subscriptions.exportOpml();
+  return withList(terminal, location, { mayCreate: false }, async (subscriptionList) => {
+    const opml = await subscriptionList.exportOpml();
     // The file may be displayed or imported anywhere, and a server may return anything.
     if (!OPML_START.test(opml) || NOT_IN_XML.test(opml))
       throw new UserError("The server did not return an OPML file. Nothing was exported.");

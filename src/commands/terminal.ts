@@ -16,7 +16,7 @@ export interface CommandContext {
   readonly stdout: Writable & { readonly isTTY?: boolean };
   readonly stderr: Writable & { readonly isTTY?: boolean };
   readonly environment: Readonly<Record<string, string | undefined>>;
-  readonly folder: string;
+  readonly workingDirectory: string;
   readonly version: string;
   readonly config: () => Config;
   readonly readFile: (path: string) => Buffer;

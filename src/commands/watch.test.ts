@@ -21,7 +21,7 @@ function watch(args: readonly string[], settings: Readonly<Record<string, string
     stdout,
     stderr,
     environment: cleanEnvironment(settings),
-    folder: process.cwd(),
+    workingDirectory: process.cwd(),
     stopRequested: () => stopRequested,
   });
   const linesOf = (output: PassThrough) => createInterface({ input: output })[Symbol.asyncIterator]();

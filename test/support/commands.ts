@@ -10,7 +10,7 @@ import { cleanEnvironment, type Ended } from "./process.ts";
 export async function runInProcess(
   args: readonly string[],
   settings: Readonly<Record<string, string>> = {},
-  folder = process.cwd(),
+  workingDirectory = process.cwd(),
   input: string | Buffer | HostProcess["stdin"] = "",
   stderr = new PassThrough(),
 ): Promise<Ended> {
@@ -19,7 +19,7 @@ export async function runInProcess(
   const outputs = Promise.all([text(stdout), text(stderr)]);
   const environment = cleanEnvironment(settings);
   const stopRequested = () => new Promise<never>(() => undefined);
-  const code = await runCommandLine(args, { stdin, stdout, stderr, environment, folder, stopRequested });
+  const code = await runCommandLine(args, { stdin, stdout, stderr, environment, workingDirectory, stopRequested });
   stdout.end();
   stderr.end();
   const [out, err] = await outputs;
