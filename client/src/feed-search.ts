@@ -10,7 +10,7 @@ export interface FoundFeed {
   readonly title?: string;
 }
 
-/** Resolves to the feeds that a page declares. If the URL is that of a feed, to this one. */
+/** Resolves to the feeds that a page declares. If the URL is itself a feed, resolves to that feed. */
 export type FindFeeds = (url: string, options?: CallOptions) => Promise<FoundFeed[]>;
 
 export function createFeedSearch(options: ClientOptions): FindFeeds {

@@ -3,11 +3,11 @@ import type { ErrorObject } from "./errors.ts";
 import { JSON_API, type Send } from "./requests.ts";
 import type { CallOptions, Me, Operation, OperationResult } from "./types.ts";
 
-/** Small enough to show progress. */
+/** Operations per request: few enough to show progress. */
 const MAX_OPERATIONS = 1_000;
 /** Small enough for the default settings of most proxies. */
 const MAX_BODY_BYTES = 1_000_000;
-/** Few enough for any server, so there is no need to request its limits. */
+/** Every server allows this many per request, so there is no need to ask for its limits. */
 const SAFE_OPERATIONS = 100;
 
 /** The results of one request. */
@@ -42,7 +42,7 @@ export async function* sendOperations(
       continue;
     }
     size = Math.min(maxSize, 2 * size);
-    // A request that is too large with a single operation refuses only that one.
+    // If a single operation is too large for a request, only that operation is refused.
     const replies = error ? [error] : readDocument(text, readResults);
     yield { replies: bodies.map((_, index) => replies[index]), isRetry: attempt > 1 };
     sent += bodies.length;

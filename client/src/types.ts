@@ -336,7 +336,7 @@ export interface Client extends AppMethods {
    * `state-expired` if the server no longer knows the state: start without one.
    */
   changes(state?: string, options?: CallOptions & { readonly pageSize?: number | undefined }): Promise<Changes>;
-  /** What was removed and has not come back, newest first: at most 500. */
+  /** Subscriptions that were removed and not added again, newest first; at most 500. */
   removals(options?: CallOptions): Promise<Removal[]>;
   /**
    * Yields the state of the list at once and after each change, wherever it comes from. Reconnects automatically, and
