@@ -38,7 +38,7 @@ const BODIES = [
   `401\r\n${"x".repeat(0x401)}\r\n-1\r\n`,
 ];
 
-/** Sends the parts one after another, and returns all that comes until the server closes. */
+/** Sends the parts one after another, and returns everything received until the server closes the connection. */
 async function exchange(port: number, parts: readonly string[]): Promise<string> {
   const socket = connect(port, "127.0.0.1").setNoDelay();
   const received: Buffer[] = [];
@@ -54,7 +54,7 @@ async function exchange(port: number, parts: readonly string[]): Promise<string>
   return Buffer.concat(received).toString();
 }
 
-/** Every position in a text but those in the middle of a long one. */
+/** Every position in a text; in a long one, only those near its start and end. */
 function cutsOf(text: string): number[] {
   return Array.from({ length: text.length + 1 }, (_, at) => at).filter((at) => at < 16 || at > text.length - 16);
 }

@@ -11,7 +11,7 @@ import { type Dialect, JSON_API } from "./dialect.ts";
 import { MAX_HEADERS } from "./guard.ts";
 import { COMMON_HEADERS, LINGER_MS } from "./respond.ts";
 
-// Not by `import`, which would also load `fetch` and WebSockets: 6 MiB of memory.
+// Loaded without `import`, which would also load `fetch` and WebSockets: 6 MiB of memory.
 const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");
 
 const MAX_HEADER_BYTES = 16 * 1024;
@@ -109,7 +109,7 @@ function limitConnectionsPerNetwork(server: Server, max: number, isTrustedProxy:
 interface PipelinedRequest {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
-  /** Charged only if others were ahead of it. */
+  /** Charged only if other requests of the connection were ahead of it. */
   readonly memory: Reservation | undefined;
 }
 

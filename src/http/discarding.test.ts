@@ -9,7 +9,7 @@ const LENGTH = 1024 ** 3;
 const PIECE = Buffer.alloc(256 * 1024, " ");
 
 const CONNECTIONS = 40;
-/** What Node receives of a body before it is paused. */
+/** How many bytes of a body Node receives before it is paused. */
 const UNPAUSED = 256 * 1024;
 const PER_MILLISECOND = 64 * 1024;
 

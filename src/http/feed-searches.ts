@@ -17,7 +17,7 @@ export function createFeedSearchHandler({ scheduler, clock }: Services) {
   const limiter = new RateLimiter();
   return async ({ request, response, caller, maxBytes }: Call): Promise<void> => {
     const url = readFeedSearch(await readJson(request, response, maxBytes));
-    // Nothing is fetched for somebody whose access was revoked during the upload.
+    // Nothing is fetched if access was revoked during the upload.
     await caller.requireAccess();
     if (scheduler === undefined) throw failure("fetching-disabled");
     admitSearch(request);

@@ -25,7 +25,7 @@ import { respond, respondCompressed, respondEmptyOk, respondInPieces } from "./r
 import { anyQuery, type Call, type Method, type Route, route } from "./router.ts";
 import type { Services } from "./services.ts";
 
-/** Ample: the document contains only a name and a type. */
+/** More than enough: the document contains only a name and a type. */
 const MAX_DEVICE_BYTES = 16 * 1024;
 const UPDATE_TIMEOUT_S = 7 * 24 * 60 * 60;
 const OPEN = { access: "open", dialect: GPODDER, query: anyQuery } as const;

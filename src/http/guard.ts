@@ -23,7 +23,7 @@ export function createGuard(
 ): (request: IncomingMessage, family: RouteFamily) => void {
   const allowed = new Set(config.allowedHosts);
   const hasAccounts = config.accounts !== undefined;
-  const isAnyHost = hasAccounts && allowed.size === 0;
+  const servesAnyHost = hasAccounts && allowed.size === 0;
   let last: { host: string | undefined; name: string | undefined; isServed: boolean } = {
     host: undefined,
     name: undefined,
@@ -34,7 +34,10 @@ export function createGuard(
     if (last.host !== host) {
       const name = parseOrigin(`http://${host}`)?.hostname;
       const isServed =
-        isAnyHost || name === "localhost" || isIP(name?.replace(/^\[|\]$/g, "") ?? "") > 0 || allowed.has(name ?? "");
+        servesAnyHost ||
+        name === "localhost" ||
+        isIP(name?.replace(/^\[|\]$/g, "") ?? "") > 0 ||
+        allowed.has(name ?? "");
       last = { host, name, isServed };
     }
     return last;
@@ -45,15 +48,15 @@ export function createGuard(
    * allowed host with one of their ports or the default port. The scheme is compared only if a trusted proxy reports it,
    * because an unknown proxy may have terminated TLS.
    */
-  const isOwn = (origin: string, raw: IncomingMessage): boolean => {
+  const isOwnOrigin = (origin: string, raw: IncomingMessage): boolean => {
     const from = parseOrigin(origin);
     const { host, scheme } = readClient(raw);
     if (from === undefined || (scheme !== undefined && from.protocol !== `${scheme}:`)) return false;
-    const reached = [raw.headers.host, host].flatMap((authority) =>
+    const ownOrigins = [raw.headers.host, host].flatMap((authority) =>
       authority === undefined ? [] : (parseOrigin(`${from.protocol}//${authority}`) ?? []),
     );
-    if (reached.some((own) => own.host === from.host)) return true;
-    return allowed.has(from.hostname) && ["", ...reached.map(({ port }) => port)].includes(from.port);
+    if (ownOrigins.some((own) => own.host === from.host)) return true;
+    return allowed.has(from.hostname) && ["", ...ownOrigins.map(({ port }) => port)].includes(from.port);
   };
 
   /** Throws if the request is from a web page on another site. */
@@ -61,7 +64,7 @@ export function createGuard(
     const { host, origin, "sec-fetch-site": site } = raw.headers;
     if (isOtherSite(site)) throw crossSite("Sec-Fetch-Site");
     if (origin === undefined) return;
-    if (origin === "null" || host === undefined || (site !== "same-origin" && !isOwn(origin, raw)))
+    if (origin === "null" || host === undefined || (site !== "same-origin" && !isOwnOrigin(origin, raw)))
       throw crossSite("Origin");
   };
 

@@ -33,7 +33,7 @@ async function startWithLongList() {
 }
 
 /** Sends a request and does not read the response. */
-async function askWithoutReading(port: number, path: string): Promise<Socket> {
+async function requestWithoutReading(port: number, path: string): Promise<Socket> {
   const socket = connect(port, "127.0.0.1");
   await once(socket, "connect");
   socket.pause();
@@ -42,7 +42,7 @@ async function askWithoutReading(port: number, path: string): Promise<Socket> {
 }
 
 /** Waits for 300 requests, long enough to send the whole list to a client that reads. */
-async function giveTime(): Promise<void> {
+async function waitForRequests(): Promise<void> {
   for (let request = 0; request < 300; request += 1) await server.call("GET", "/healthz");
 }
 
@@ -63,11 +63,11 @@ test("export: HEAD → headers of GET, and the list is not read", async () => {
 test("export: a client that does not read → no more is read from the list than the connection holds", async () => {
   const { port, counts } = server;
   counts.pages = 0;
-  const sockets = [await askWithoutReading(port, EXPORT)];
-  await giveTime();
+  const sockets = [await requestWithoutReading(port, EXPORT)];
+  await waitForRequests();
   assert.ok(counts.pages < FEEDS / 200 / 2, `${counts.pages} pages were read for a client that reads nothing`);
-  for (let more = 0; more < 3; more += 1) sockets.push(await askWithoutReading(port, EXPORT));
-  await giveTime();
+  for (let more = 0; more < 3; more += 1) sockets.push(await requestWithoutReading(port, EXPORT));
+  await waitForRequests();
   const fifth = await server.call("GET", EXPORT);
   assert.equal(fifth.status, 503, "few exports at a time");
   assert.match(fifth.json.errors[0].detail, /Too many exports and imports are running/);
@@ -86,8 +86,8 @@ test("export: a client that does not read → no more is read from the list than
 });
 
 test("export: clients that disconnect at once → their slots are free again", async () => {
-  for (let round = 0; round < 20; round += 1) (await askWithoutReading(server.port, EXPORT)).destroy();
-  await giveTime();
+  for (let round = 0; round < 20; round += 1) (await requestWithoutReading(server.port, EXPORT)).destroy();
+  await waitForRequests();
   const responses = await Promise.all([1, 2, 3, 4].map(() => server.call("HEAD", EXPORT)));
   assert.deepEqual(
     responses.map(({ status }) => status),
@@ -98,8 +98,8 @@ test("export: clients that disconnect at once → their slots are free again", a
 test("export: a client that reads too slowly → its connection is closed", async () => {
   mock.timers.enable({ apis: ["setTimeout"] });
   try {
-    const socket = await askWithoutReading(server.port, EXPORT);
-    await giveTime();
+    const socket = await requestWithoutReading(server.port, EXPORT);
+    await waitForRequests();
     mock.timers.tick(60_000);
     let received = 0;
     socket.on("data", (chunk) => {
@@ -133,7 +133,7 @@ test("response: more unread bytes than the budget has → the connection is clos
   };
   const receive = async (budget: Budget) => {
     const http = await start(budget);
-    const socket = await askWithoutReading((http.address() as AddressInfo).port, "/");
+    const socket = await requestWithoutReading((http.address() as AddressInfo).port, "/");
     await once(http, "request");
     const held = budget.taken;
     let received = 0;

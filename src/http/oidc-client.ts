@@ -29,7 +29,7 @@ export function checksOf(secret: string): Checks {
 export interface OidcClient {
   /** The URL at the provider that the browser opens. */
   authorizationUrl(redirectUri: string, checks: Checks): Promise<string>;
-  /** The user that the provider authenticated. `label` is for people. `callback` is the redirect URI with its query. */
+  /** The user that the provider authenticated, with a display name. `callback` is the redirect URI with its query. */
   finish(callback: URL, checks: Checks): Promise<Identity & { readonly label: string }>;
 }
 

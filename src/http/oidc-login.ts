@@ -87,8 +87,8 @@ export function createOidcLoginHandlers(
     const callback = new URL(`${redirectUri(request)}?${query}`);
     const login = await findLogin(request, callback.searchParams.get("state"));
     if (login === undefined) throw failure("oidc-failed");
-    const tooOften = await accounts.countAttempt(readClient(request.raw).networks, clock());
-    if (tooOften !== undefined) throw toFailure(tooOften, "password");
+    const refusal = await accounts.countAttempt(readClient(request.raw).networks, clock());
+    if (refusal !== undefined) throw toFailure(refusal, "password");
     const identity = await client.finish(callback, login.checks);
     if (login.subject === SIGN_IN) return [await signIn(request, identity)];
     await link(request, login.subject, identity);

@@ -13,7 +13,7 @@ type Spend = (operations: number) => Promise<void> | void;
 /** Maximum time to parse one body. */
 const TIMEOUT_MS = 10_000;
 /**
- * Heap limit of the thread: a base, plus some per byte of the longest body. It is several times what the worst body needs,
+ * Heap limit of the thread: a base, plus a multiple of the longest body. It is several times what the worst body needs,
  * because a thread that reaches its limit may crash the process. The parsers have limits of their own, which bound memory.
  */
 const BASE_MIB = 64;
@@ -50,7 +50,7 @@ export class Parser {
 
   /**
    * Passes the items of a body, in order, to `use` and returns its result. The body's buffer is detached. Parsing takes
-   * time whatever the body contains, so each kilobyte counts as one operation towards the caller's rate limit.
+   * time whatever the body contains, so it counts as at least one operation per KiB towards the caller's rate limit.
    */
   async parse<Item, Result>(
     job: ParseJob,

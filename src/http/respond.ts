@@ -79,7 +79,7 @@ export function respondEmpty(response: Response, headers: Headers = {}): void {
   response.writeHead(204, { ...headersOf(response), ...headers }).end();
 }
 
-/** 202: it will be done later. */
+/** 202: the request is accepted, and is handled later. */
 export function respondAccepted(response: Response): void {
   response.writeHead(202, { ...headersOf(response), "content-length": 0 }).end();
 }

@@ -31,7 +31,7 @@ import { type Match, pathOf, type Route, Router, routeOf, toOriginForm } from ".
 import { createRoutes } from "./routes.ts";
 import { SlowRequestLog } from "./slow-requests.ts";
 
-/** Maximum connections that wait to be accepted. If it is low, a client that opens many makes others retransmit. */
+/** Maximum connections that wait to be accepted. If it were low, a client that opens many would make others retransmit. */
 const BACKLOG = 4_096;
 
 /** Any other method may write, and counts as at least one operation. */
@@ -126,7 +126,7 @@ export function createServer(options: ServerOptions): Server {
   const routes = createRoutes(services, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);
-  const withoutBase = createBasePathRemover(config.basePath);
+  const removeBasePath = createBasePathRemover(config.basePath);
   const guard = createGuard(config, readClient, readProxyUser);
   const allowOrigin = createCors(config.corsOrigins);
 
@@ -159,11 +159,11 @@ export function createServer(options: ServerOptions): Server {
   };
   /** Finds the resource, and sets the URL without the base path. Some apps repeat slashes between the parts of a path. */
   const findAndRewriteUrl = (raw: IncomingMessage, target: string): Match | undefined => {
-    raw.url = withoutBase(target);
+    raw.url = removeBasePath(target);
     const match = router.find(pathOf(raw.url));
     if (match !== undefined || !target.includes("//")) return match;
     const path = pathOf(target);
-    const url = withoutBase(path.replaceAll(/\/{2,}/g, "/") + target.slice(path.length));
+    const url = removeBasePath(path.replaceAll(/\/{2,}/g, "/") + target.slice(path.length));
     const found = router.find(pathOf(url));
     if (found?.resource.dialect.app === undefined) return undefined;
     raw.url = url;
@@ -197,7 +197,7 @@ export function createServer(options: ServerOptions): Server {
       });
     },
     config.limits,
-    (path) => router.find(withoutBase(path))?.resource,
+    (path) => router.find(removeBasePath(path))?.resource,
     createNetworkCheck(config.trustedProxies),
     admission.memory,
     networkOf,

@@ -45,7 +45,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     return { subscription: outcome, meta: toStateMeta(store.epoch, caller.user, written) };
   };
 
-  /** The tag covers the podcasts too. */
+  /** The ETag covers the podcasts too. */
   const listWithPodcasts = async ({ request, response, caller: { user }, query }: Call<ListQuery>) => {
     const page = await readPage(user, query);
     const feedUrls = page.items.map(({ feedUrl }) => feedUrl);
