@@ -19,7 +19,7 @@ test("withGaps: numbers → counted in blocks of 128", () => {
   assert.deepEqual(locate(gaps, 130), { from: 260, skip: 0, until: 260 });
 });
 
-test("locate: any removals → every rank leads to its item, past few others", () => {
+test("locate: any removals → finds the item of every rank, and skips few others", () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 1_000 }), fc.array(fc.nat(), { maxLength: 400 }), (length, removals) => {
       let items = Array.from({ length }, (_, index) => index + 1);

@@ -9,7 +9,7 @@ const BLOCK = 128;
 
 export type Gaps = Uint8Array;
 
-/** Where the item of a rank is: after `skip` items from number `from` on, and at `until` at the latest. */
+/** How to find the item of a rank: skip `skip` items, starting at number `from`. Its own number is at most `until`. */
 export interface Position {
   readonly from: number;
   readonly skip: number;

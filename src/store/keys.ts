@@ -16,7 +16,7 @@ export function feedKeyHex(normalizedUrl: string): string {
   return shortDigest(normalizedUrl);
 }
 
-/** A feed, a media URL, which is compared in the same way, and a kind of action. */
+/** The key of each action: its feed, its media URL (hashed in the same way) and its kind. */
 export function actionKeys(actions: readonly Pick<KeyedAction, "feed" | "episode" | "kind">[]): string[] {
   const feeds = new Map<string, string>();
   return actions.map(({ feed, episode, kind }) => {
@@ -27,7 +27,7 @@ export function actionKeys(actions: readonly Pick<KeyedAction, "feed" | "episode
   });
 }
 
-/** The keys of feed and episode are in hexadecimal. */
+/** The parts of an action's key. Feed and episode are hashes in hexadecimal. */
 export function splitActionKey(key: string): {
   readonly feed: string;
   readonly episode: string;
@@ -36,7 +36,7 @@ export function splitActionKey(key: string): {
   return { feed: key.slice(0, 32), episode: key.slice(32, 64), kind: key.slice(64) };
 }
 
-/** A name and its issuer. */
+/** The key of a name and its issuer. */
 export function identityKey(name: string, issuer: string): Buffer {
   return shortHash(`${issuer}\0${name}`);
 }

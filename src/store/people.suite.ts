@@ -86,7 +86,7 @@ export function describePeople(context: AccountsContext): void {
       assert.deepEqual([person?.subscriptions, person?.rows], [MAX_ROWS - 1, MAX_ROWS]);
     });
 
-    test("people: seen → the latest day", async () => {
+    test("people: seen on several days → the latest one is stored", async () => {
       const { user } = await newAccount();
       const day = new Date(Math.floor(NOW.getTime() / DAY_MS) * DAY_MS);
       for (const at of [day, later(-DAY_MS, day), day]) await people.recordSeen(user, at);

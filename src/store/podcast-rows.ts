@@ -44,7 +44,7 @@ const COLUMNS: readonly (readonly [property: keyof PodcastRecord, column: string
 /** The columns of a record, in the order of `toRecord` and `toValues`. */
 export const RECORD_COLUMNS = COLUMNS.map(([, column]) => column);
 
-/** Number of subscribers of a feed that are read: the server needs one URL, and one user who is active. */
+/** Maximum number of subscribers of a feed to read: the server needs one URL, and one user who is active. */
 export const MAX_SUBSCRIBERS_READ = 20;
 
 /** The columns of a podcast as clients see it, in the order of `toPublicPodcast`. */

@@ -35,7 +35,7 @@ import { type Connection, namedStatement, type Postgres, transact } from "./post
 import { requireCredential, requirePassword } from "./postgres-credentials.ts";
 import { addDevice, changeDevice, touchDevice } from "./postgres-devices.ts";
 
-/** Stored for an unknown number of seconds. */
+/** Stored if a number of seconds is unknown. */
 const NONE = -1;
 /** How many sequence numbers are read at a time. */
 const WINDOW = 10_000;

@@ -5,11 +5,11 @@ import pg from "pg";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
 import { ServerMonitor } from "./postgres-servers.ts";
 
-/** Transient failures are retried once, and again for this long; then the client gets 503. */
+/** Transient failures are retried at least once, and for up to this time; then the client gets 503. */
 const RETRY_MS = 1_500;
 /** Longer with load balancing: it takes up to a second to notice that a server is frozen. */
 const BALANCED_RETRY_MS = 3_000;
-/** Unless the URL has `connect_timeout`. */
+/** Timeout of connecting, unless the URL has `connect_timeout`. */
 const CONNECT_MS = 1_000;
 /** Backups, restores and upgrades do not retry; they wait for a busy server. */
 const LONG_CONNECT_MS = 30_000;
@@ -18,7 +18,7 @@ const STATEMENT_MS = 5_000;
 const IDLE_MS = 30_000;
 /** Work that takes longer while a server is failing is probably waiting for it. */
 const WAITING_MS = 250;
-/** So that a server that was down gets its share of connections again. */
+/** Connections are replaced after this time, so that a server that was down gets its share of them again. */
 const BALANCED_LIFETIME_S = 60;
 /** How long a write waits for another process that is writing for the same user. */
 const LOCK_MS = 2_000;

@@ -3,7 +3,7 @@ import { AccessRevoked, type Caller, type UserId } from "../subscriptions.ts";
 import { bytesOf } from "./keys.ts";
 import type { Connection } from "./postgres-connection.ts";
 
-/** Stored for a date that is not set. */
+/** Stored instead of a date that is not set. */
 export const NEVER = 0;
 export const toDate = (time: string) => (Number(time) === NEVER ? undefined : new Date(Number(time)));
 

@@ -195,8 +195,8 @@ class PostgresStore implements Store {
   #push(user: UserId, job: Job): Promise<JobResult> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
     const operations = job.changes.length;
-    const present = this.#queues.get(user);
-    if (present !== undefined) return present.push(job, operations, user);
+    const existing = this.#queues.get(user);
+    if (existing !== undefined) return existing.push(job, operations, user);
     const queue = new WriteQueue<Job, JobResult>((jobs) => this.#writer.write(user, jobs), this.#options.onCommit);
     this.#queues.set(user, queue);
     const result = queue.push(job, operations, user);
@@ -264,7 +264,7 @@ async function readPage(
     const current: Gaps | undefined = counts ?? undefined;
     if (offset === 0 || isSame(gaps, current)) {
       assertPageComplete(items?.length ?? 0, { offset, size }, Number(total));
-      return { items: (items ?? []).map(toListed), total: Number(total), sequence: Number(sequence) };
+      return { items: (items ?? []).map(fromJsonItem), total: Number(total), sequence: Number(sequence) };
     }
     gaps = current;
     if (cached.size >= MAX_CACHED_GAPS) cached.clear();
@@ -277,7 +277,7 @@ function isSame(one: Gaps | undefined, other: Gaps | undefined): boolean {
   return one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
 }
 
-type ListedItem = readonly [
+type JsonItem = readonly [
   id: string,
   feedUrl: string,
   subscribedAt: number,
@@ -285,7 +285,7 @@ type ListedItem = readonly [
   folders?: string | null,
 ];
 
-function toListed([id, feedUrl, at, title = null, folders = null]: ListedItem): Subscription {
+function fromJsonItem([id, feedUrl, at, title = null, folders = null]: JsonItem): Subscription {
   return withDetails({ id, feedUrl, subscribedAt: new Date(at) }, title, folders);
 }
 
@@ -313,8 +313,8 @@ const CHANGES = namedStatement(`
 interface ChangesRow {
   readonly sequence: string | null;
   readonly forgotten_sequence: string | null;
-  readonly added: readonly [sequence: number, ...item: ListedItem][] | null;
-  readonly updated: readonly [sequence: number, ...item: ListedItem][] | null;
+  readonly added: readonly [sequence: number, ...item: JsonItem][] | null;
+  readonly updated: readonly [sequence: number, ...item: JsonItem][] | null;
   readonly removed: readonly [sequence: number, addedSequence: number, id: string, feedUrl: string][] | null;
 }
 
@@ -323,7 +323,7 @@ function toChangeRows(row: ChangesRow): ChangeRows {
   return {
     sequence: Number(row.sequence ?? 0),
     forgottenSequence: Number(row.forgotten_sequence ?? 0),
-    changed: items.map(([sequence, ...item]) => ({ sequence, item: toListed(item) })),
+    changed: items.map(([sequence, ...item]) => ({ sequence, item: fromJsonItem(item) })),
     removals: (row.removed ?? []).map(([sequence, addedSequence, id, feedUrl]) => ({
       sequence,
       addedSequence,

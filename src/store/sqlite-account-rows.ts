@@ -1,7 +1,7 @@
 import type { Credential, StoredAccount } from "../account-store.ts";
 import { idOfKey } from "./keys.ts";
 
-/** Stored for a date that is not set. */
+/** Stored instead of a date that is not set. */
 export const NEVER = 0;
 export const toDate = (time: number) => (time === NEVER ? undefined : new Date(time));
 

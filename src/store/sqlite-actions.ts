@@ -19,7 +19,7 @@ const INSERT = `insert into episode_actions (user_id, sequence, feed, episode, k
     position, started, total, acted_at, beaten_at, beaten_position)
   values (?, ?, unhex(?), unhex(?), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
   on conflict (user_id, feed, episode, kind) do nothing`;
-/** Stored for an unknown number of seconds. */
+/** Stored if a number of seconds is unknown. */
 const NONE = -1;
 
 export type ActionRow = [
@@ -48,7 +48,7 @@ export function addActions(statements: Statements, user: UserId, packed: PackedA
   const before = lastAction(statements, user);
   const actions = unpackActions(packed) as KeyedAction[];
   const keys = actionKeys(actions);
-  // A long upload usually has only new actions. So none is looked up until an insert finds one that is stored.
+  // A long upload usually has only new actions, so stored actions are looked up only after an insert has found one.
   let merged = mergeActions(actions, keys, new Map(), before);
   if (!insertActions(statements, user, merged.written)) {
     statements.run("delete from episode_actions where user_id = ? and sequence > ?", user, before);
