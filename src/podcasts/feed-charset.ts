@@ -41,14 +41,14 @@ function createDecoder(label: string | undefined) {
     const decoder = new TextDecoder(label);
     // TextDecoder also maps the labels of ASCII and Latin-1 to windows-1252.
     const isUnreliable = ["utf-8", "windows-1252"].includes(decoder.encoding);
-    return isUnreliable ? new Utf8OrLatin() : decoder;
+    return isUnreliable ? new Utf8OrWindows1252() : decoder;
   } catch {
-    return new Utf8OrLatin();
+    return new Utf8OrWindows1252();
   }
 }
 
 /** UTF-8 until the first invalid sequence, then Windows-1252. */
-class Utf8OrLatin {
+class Utf8OrWindows1252 {
   #pending = Buffer.alloc(0);
   #isAtStart = true;
   #latin: TextDecoder | undefined;

@@ -1,6 +1,6 @@
 import type { SharedLimits } from "../account-store.ts";
 
-/** A process that was killed keeps a host locked for this long. */
+/** If a process is killed, the host that it has locked stays locked for up to this time. */
 const LOCKED_MS = 3 * 60 * 1_000;
 /** Longest wait between two attempts while another process holds the lock: it may release it early. */
 const RETRY_MS = 2_000;

@@ -20,7 +20,7 @@ const MAX_ADDED = 20_000;
 /** Only some feeds from one host are queued, so that those from other hosts do not wait behind them. */
 const MAX_DUE = { feeds: 2_000, perHost: 50 };
 const FEEDS_PER_STEP = 1_000;
-/** Few, because on SQLite the main thread looks them up. */
+/** Few at a time, because on SQLite the main thread looks them up. */
 const CHANGED_PER_STEP = 100;
 /** How often all lists are scanned for feeds that this process was not notified of. */
 const SCAN_MS = 60 * 60 * 1_000;
