@@ -31,10 +31,10 @@ export async function distribute(connection: Connection): Promise<readonly strin
   }
   const changed: string[] = [];
   for (const [name, column] of DISTRIBUTED_TABLES) {
-    const present = tables.find((table) => table.name === name);
-    if (present?.column === column) continue;
+    const existing = tables.find((table) => table.name === name);
+    if (existing?.column === column) continue;
     const colocation = column === "user_id" && name !== "lists" ? ", colocate_with => 'earmark.lists'" : "";
-    const command = present === undefined ? "create_distributed_table" : "alter_distributed_table";
+    const command = existing === undefined ? "create_distributed_table" : "alter_distributed_table";
     await connection.query(`select ${command}('earmark.${name}', '${column}'${colocation})`);
     changed.push(name);
   }

@@ -18,9 +18,9 @@ export function openSqliteArchive(path: string): Archive {
     async openEmpty() {
       const release = claimFile(path);
       try {
-        const present = createSource(new DatabaseSync(path, { readOnly: true }), () => undefined);
-        const counts = await Promise.all(TABLES.map((table) => present.count(table)));
-        await present.close();
+        const existing = createSource(new DatabaseSync(path, { readOnly: true }), () => undefined);
+        const counts = await Promise.all(TABLES.map((table) => existing.count(table)));
+        await existing.close();
         if (counts.some((count) => count > 0))
           throw new UserError(`${path} is not empty; nothing was copied. Choose another file.`);
         return buildFile(path, `${path}-copying`, release);

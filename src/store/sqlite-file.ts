@@ -31,7 +31,7 @@ const LOCKING_MS = 1_000;
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
 /** The first schema version with secure_delete. Files of earlier versions are rewritten once. */
-const OVERWRITING_VERSION = 3;
+const SECURE_DELETE_VERSION = 3;
 /** Files up to this size are checked at start, which takes less than 100 ms. */
 const CHECKED_BYTES = 16 * 1024 * 1024;
 
@@ -87,7 +87,7 @@ function migrate(path: string, onWarning: ((warning: string) => void) | undefine
     const version = readVersion(database, path);
     refuseForeignSchema(database, version, path);
     if (version > 0 && statSync(path).size <= CHECKED_BYTES) refuseDamagedFile(database, path);
-    if (version > 0 && version < OVERWRITING_VERSION) rewrite(database, path, onWarning);
+    if (version > 0 && version < SECURE_DELETE_VERSION) rewrite(database, path, onWarning);
     createSchema(database, version);
     setDurability(database);
   } finally {
