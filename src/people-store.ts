@@ -84,7 +84,7 @@ export interface AccountSummary extends Account {
   /** The UTC day of the last request. */
   readonly seenAt: Date | undefined;
   readonly subscriptions: number;
-  /** Stored rows: subscriptions, removals, play positions. At most `MAX_ROWS`, which means that many or more. */
+  /** Database rows: subscriptions, removals, play positions. At most `MAX_ROWS`, which means that many or more. */
   readonly rows: number;
 }
 

@@ -154,7 +154,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["FILE"],
     options: ["yes", "keep-access", "end-access"],
     summary:
-      "Restore a backup; the old SQLite database is kept under another name, a PostgreSQL database must be empty",
+      "Restore a backup; an existing SQLite database is kept under another name, but a PostgreSQL database must be empty",
     examples: [["earmark restore earmark-2026-11-15.db", "Restore this backup; the server must be stopped"]],
     async run(terminal, options, [path = ""]) {
       const [keep, end] = [options["keep-access"] === true, options["end-access"] === true];
@@ -220,7 +220,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   healthcheck: {
     operands: [],
     options: [],
-    summary: "Check whether the server with these settings is ready (exit code 0 or 1)",
+    summary: "Check whether the server that the current settings describe is ready (exit code 0 or 1)",
     examples: [["earmark healthcheck", "Check the local server"]],
     async run(terminal) {
       const { healthcheck } = await import("./healthcheck.ts");

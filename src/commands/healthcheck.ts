@@ -2,7 +2,7 @@ import type { Config } from "../config.ts";
 
 const TIMEOUT_MS = 3_000;
 
-/** Checks whether the server with these settings is ready. */
+/** Checks whether the server that these settings describe is ready. */
 export async function healthcheck({ host, port }: Config): Promise<{ ready: boolean; message: string }> {
   const address = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host;
   const url = `http://${address.includes(":") && !address.startsWith("[") ? `[${address}]` : address}:${port}/readyz`;

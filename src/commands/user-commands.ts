@@ -14,7 +14,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: [],
     options: ["json"],
     summary:
-      "List accounts, oldest first: name, creation time, subscriptions, issuer, role, day last seen, stored rows, state",
+      "List accounts, oldest first: name, creation time, subscriptions, issuer, role, last seen (day), database rows, state",
     examples: [["earmark user list", "List all accounts"]],
     run: (terminal, options) => runPeopleCommand(({ listUsers }) => listUsers(terminal, options.json === true)),
   },
@@ -51,7 +51,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["NAME"],
     options: [],
     summary: "Allow access to a disabled account again",
-    examples: [["earmark user enable ann", "Let ann sign in again, and give her apps access"]],
+    examples: [["earmark user enable ann", "Let ann and her apps sign in again"]],
     run: (terminal, _options, [name = ""]) =>
       runPeopleCommand(({ changeUser }) => changeUser(terminal, name, "enable")),
   },
