@@ -18,7 +18,7 @@ export function createChangesHandler({ config: { basePath }, store }: Services) 
     const position = query.after === undefined ? START : readState(query.after, epoch, user);
     const page = position && (await changesSince(store, user, position, query.size));
     if (page === undefined) throw failure("state-expired", { source: { parameter: "page[after]" } });
-    respond(response, 200, JSON_API, writeChanges(page, query, { epoch, user, base: basePath }));
+    respond(response, 200, JSON_API, writeChanges(page, query, { epoch, user, basePath }));
   };
 }
 

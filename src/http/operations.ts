@@ -50,7 +50,7 @@ export function createOperationsHandler(
       await caller.spend(operations.length);
       return apply(operations);
     }
-    const job = { kind: "operations", bytes, maxOperations, base: basePath } as const;
+    const job = { kind: "operations", bytes, maxOperations, basePath } as const;
     return parser.parse(job, request.owner, caller.spend, () => !response.destroyed, apply);
   };
 

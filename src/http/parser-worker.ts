@@ -12,7 +12,12 @@ import { free } from "./receiving.ts";
 /** The worker thread that parses long bodies. It returns the items in pieces, on request. */
 
 export type ParseJob =
-  | { readonly kind: "operations"; readonly bytes: Uint8Array; readonly maxOperations: number; readonly base: string }
+  | {
+      readonly kind: "operations";
+      readonly bytes: Uint8Array;
+      readonly maxOperations: number;
+      readonly basePath: string;
+    }
   | { readonly kind: "opml" | "feed-file" | AppDocument; readonly bytes: Uint8Array };
 
 export type ParsedPiece =
@@ -63,8 +68,8 @@ async function parse(job: ParseJob): Promise<Parsed> {
   const body = Buffer.from(job.bytes.buffer, job.bytes.byteOffset, job.bytes.byteLength);
   if (job.kind === "actions") return { actions: APP_READERS.actions(body) };
   if (job.kind !== "operations") return { entries: APP_READERS[job.kind](body) };
-  const { maxOperations, base } = job;
-  return { operations: readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, base) };
+  const { maxOperations, basePath } = job;
+  return { operations: readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, basePath) };
 }
 
 function nextPiece(): ParsedPiece {

@@ -20,7 +20,7 @@ const opml = (...urls: string[]) =>
 const parseOpml = (bytes: Uint8Array, owner = "ann", isConnected = always) =>
   parser.parse({ kind: "opml", bytes }, owner, noCharge, isConnected, unchanged<Entry>);
 const readDocument = (text: string, maxOperations = 10_000) => {
-  const job = { kind: "operations", bytes: Buffer.from(text), maxOperations, base: "" } as const;
+  const job = { kind: "operations", bytes: Buffer.from(text), maxOperations, basePath: "" } as const;
   return parser.parse(job, "ann", noCharge, always, unchanged<Operation>);
 };
 const isRejected = (code: ErrorCode) => (error: unknown) =>

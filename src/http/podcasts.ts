@@ -60,12 +60,12 @@ const MAX_CACHED = 10_000;
 /** Serializes podcasts and caches the result: reading and serializing them for each page would double its time. */
 export class PodcastWriter {
   readonly #podcasts: Pick<PodcastStore, "find">;
-  readonly #base: string;
+  readonly #basePath: string;
   readonly #cache = new Map<string, WrittenPodcast & PodcastVersion>();
 
-  constructor(podcasts: Pick<PodcastStore, "find">, base: string) {
+  constructor(podcasts: Pick<PodcastStore, "find">, basePath: string) {
     this.#podcasts = podcasts;
-    this.#base = base;
+    this.#basePath = basePath;
   }
 
   /** Result N is the podcast of feed URL N, which has version N. */
@@ -85,7 +85,7 @@ export class PodcastWriter {
 
   #write(podcast: Podcast, fields: readonly PodcastField[] | undefined): WrittenPodcast {
     const { id, checkedAt } = podcast;
-    const written = { id, text: writePodcastResource(podcast, this.#base, fields) };
+    const written = { id, text: writePodcastResource(podcast, this.#basePath, fields) };
     // Before the first fetch, a podcast changes without a new version.
     if (fields !== undefined || checkedAt === undefined) return written;
     if (this.#cache.size >= MAX_CACHED) this.#cache.clear();

@@ -155,7 +155,7 @@ export function roleOf({ isAdmin }: Pick<OwnAccount, "isAdmin">): "administrator
 }
 
 /** An account as its own user sees it. */
-export function ownAccountResource(account: OwnAccount, base: string): Resource {
+export function ownAccountResource(account: OwnAccount, basePath: string): Resource {
   return {
     type: "account",
     id: String(account.user),
@@ -165,7 +165,7 @@ export function ownAccountResource(account: OwnAccount, base: string): Resource 
       role: roleOf(account),
       created_at: toTimestamp(account.createdAt),
     },
-    links: { self: `${base}/v1/me` },
+    links: { self: `${basePath}/v1/me` },
   };
 }
 
@@ -178,7 +178,7 @@ export const CREDENTIAL_PATHS: Readonly<Record<string, string>> = {
 };
 
 /** A credential that users manage. `more` has attributes that only some responses show, such as a new token's secret. */
-export function credentialResource(credential: Credential, base: string, more: object = {}): Resource {
+export function credentialResource(credential: Credential, basePath: string, more: object = {}): Resource {
   const { id, kind, label, scope, createdAt, usedAt, expiresAt } = credential;
   return {
     type: kind,
@@ -191,7 +191,7 @@ export function credentialResource(credential: Credential, base: string, more: o
       expires_at: toTimestamp(expiresAt),
       ...more,
     },
-    links: { self: `${base}/v1/${CREDENTIAL_PATHS[kind]}/${id}` },
+    links: { self: `${basePath}/v1/${CREDENTIAL_PATHS[kind]}/${id}` },
   };
 }
 
@@ -200,7 +200,7 @@ export function appLoginResource(
   id: string,
   { app, address, requestedAt, expiresAt }: AppLogin,
   status: "pending" | "allowed" | "denied",
-  base: string,
+  basePath: string,
 ): Resource {
   return {
     type: "app-login",
@@ -212,6 +212,6 @@ export function appLoginResource(
       expires_at: toTimestamp(expiresAt),
       status,
     },
-    links: { self: `${base}/v1/app-logins/${id}` },
+    links: { self: `${basePath}/v1/app-logins/${id}` },
   };
 }

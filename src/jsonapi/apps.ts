@@ -44,7 +44,7 @@ function throwInvalid(name: string, problem: string): never {
 }
 
 /** `subscriptions` is the length of the list, which all devices of the account share. */
-export function deviceResource({ id, ...device }: Device, subscriptions: number, base: string): Resource {
+export function deviceResource({ id, ...device }: Device, subscriptions: number, basePath: string): Resource {
   return {
     type: TYPE,
     id,
@@ -55,7 +55,7 @@ export function deviceResource({ id, ...device }: Device, subscriptions: number,
       last_sync_at: device.syncedAt.toISOString(),
       subscriptions,
     },
-    links: { self: `${base}/v1/devices/${id}` },
+    links: { self: `${basePath}/v1/devices/${id}` },
   };
 }
 
@@ -75,10 +75,10 @@ export function writeAction(action: StoredAction): string {
 export function writeActionPage(
   { items, total }: { readonly items: readonly StoredAction[]; readonly total: number },
   query: ActionListQuery,
-  base: string,
+  basePath: string,
 ): string {
   const filter = query.feedUrl === undefined ? "" : `&filter[feed_url]=${encodeURIComponent(query.feedUrl)}`;
-  const links = writeLinks(`${base}/v1/episode-actions`, query, total, filter);
+  const links = writeLinks(`${basePath}/v1/episode-actions`, query, total, filter);
   const data = items.map(writeAction).join(",");
   return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":${links},"data":[${data}],"meta":{"total":${total}}}`;
 }

@@ -22,11 +22,11 @@ export function toStateMeta(epoch: Uint8Array, user: UserId, { sequenceBefore, s
 export function writeChanges(
   { changed, removed, next, hasMore }: ChangePage,
   { size }: ChangesQuery,
-  { epoch, user, base }: { readonly epoch: Uint8Array; readonly user: UserId; readonly base: string },
+  { epoch, user, basePath }: { readonly epoch: Uint8Array; readonly user: UserId; readonly basePath: string },
 ): string {
   const state = writeState(epoch, user, next);
-  const link = hasMore ? JSON.stringify(`${base}${PATH}?page[after]=${state}&page[size]=${size}`) : "null";
-  const data = changed.map((item) => writeSubscriptionResource(item, base)).join(",");
+  const link = hasMore ? JSON.stringify(`${basePath}${PATH}?page[after]=${state}&page[size]=${size}`) : "null";
+  const data = changed.map((item) => writeSubscriptionResource(item, basePath)).join(",");
   const meta = JSON.stringify({ removed: removed.map(({ id }) => ({ id })), state, has_more: hasMore });
   return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":{"next":${link}},"data":[${data}],"meta":${meta}}`;
 }

@@ -21,17 +21,17 @@ export interface AccountExport {
 /** The chunks of one document. */
 export async function* writeAccountExport(
   { account, credentials, devices, readTotal, subscriptionPages, actionPages }: AccountExport,
-  base: string,
+  basePath: string,
 ): AsyncGenerator<string> {
   const total = devices.length === 0 ? 0 : await readTotal();
   const own = [
-    ownAccountResource(account, base),
-    ...credentials.map((credential) => credentialResource(credential, base)),
-    ...devices.map((device) => deviceResource(device, total, base)),
+    ownAccountResource(account, basePath),
+    ...credentials.map((credential) => credentialResource(credential, basePath)),
+    ...devices.map((device) => deviceResource(device, total, basePath)),
   ];
   yield `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"data":[${own.map((item) => JSON.stringify(item)).join(",\n")}`;
   for await (const page of subscriptionPages)
-    for (const item of page) yield `,\n${writeSubscriptionResource(item, base)}`;
+    for (const item of page) yield `,\n${writeSubscriptionResource(item, basePath)}`;
   for await (const page of actionPages) for (const action of page) yield `,\n${writeAction(action)}`;
   yield "]}\n";
 }

@@ -10,7 +10,8 @@ import { toRequestFailure } from "./subscriptions.ts";
 const OTHER_ID = "00000000-0000-4000-8000-00000000000b";
 const META = { state: "b", state_before: "a" };
 
-const operate = (operation: unknown, base = "") => readOperations({ "atomic:operations": [operation] }, 10, base)[0];
+const operate = (operation: unknown, basePath = "") =>
+  readOperations({ "atomic:operations": [operation] }, 10, basePath)[0];
 const add = (data: unknown, more: object = {}) => operate({ op: "add", data, ...more });
 
 function refusalOf(operation: Operation | undefined): Malformed {

@@ -26,7 +26,7 @@ const OPERATIONS = "atomic:operations";
 export type Operation = RequestedChange | Malformed;
 
 /** Throws if the document as a whole is invalid. */
-export function readOperations(document: unknown, maxOperations: number, base: string): Operation[] {
+export function readOperations(document: unknown, maxOperations: number, basePath: string): Operation[] {
   if (!isObject(document)) throw notAnObject();
   for (const member of ["data", "errors", "included", "atomic:results"]) {
     if (member in document)
@@ -50,31 +50,31 @@ export function readOperations(document: unknown, maxOperations: number, base: s
       meta: { max: maxOperations },
     });
   }
-  return operations.map((operation) => readOperation(operation, base));
+  return operations.map((operation) => readOperation(operation, basePath));
 }
 
-function readOperation(operation: unknown, base: string): Operation {
+function readOperation(operation: unknown, basePath: string): Operation {
   if (!isObject(operation)) return invalid("it must be an object");
   const { op, data, ref } = operation;
   if (typeof op !== "string") return invalid('`op` must be "add", "update" or "remove"');
   if (op === "remove") {
     if (!isObject(ref) || "relationship" in ref) return invalid("`ref` must be an object with `type` and `id`");
-    return checkHref(operation, readRemoval(ref), base);
+    return checkHref(operation, readRemoval(ref), basePath);
   }
   if (op !== "add" && op !== "update") return { code: "unsupported-operation", pointer: "" };
   if (!isObject(data)) return invalid("`data` must be exactly one resource object");
   if ("ref" in operation && !isSame(ref, data))
     return invalid("`ref` must have the same `type` and `id` as `data`, or be omitted");
-  if (op === "update") return checkHref(operation, readUpdate(data), base);
-  if ("href" in operation && operation["href"] !== base + COLLECTION)
-    return invalid(`\`href\` must be "${base}${COLLECTION}", or be omitted`);
+  if (op === "update") return checkHref(operation, readUpdate(data), basePath);
+  if ("href" in operation && operation["href"] !== basePath + COLLECTION)
+    return invalid(`\`href\` must be "${basePath}${COLLECTION}", or be omitted`);
   return readAddition(data);
 }
 
 /** Returns the change, unless the operation has an `href` other than the `self` link of its subscription. */
-function checkHref(operation: object, change: Operation, base: string): Operation {
+function checkHref(operation: object, change: Operation, basePath: string): Operation {
   if (!("href" in operation) || isMalformed(change)) return change;
-  const self = selfLink(change.id, base);
+  const self = selfLink(change.id, basePath);
   return operation.href === self ? change : invalid(`\`href\` must be "${self}", or be omitted`);
 }
 
@@ -95,11 +95,11 @@ const HEAD = `{"jsonapi":${JSON.stringify(ATOMIC.jsonapi)},"atomic:results":[`;
 export function writeResults(
   operations: readonly Operation[],
   outcomes: readonly (Outcome | Malformed)[],
-  base: string,
+  basePath: string,
   meta: StateMeta,
 ): string {
   let text = "";
-  for (const chunk of writeResultChunks(operations, outcomes, base, meta)) text += chunk;
+  for (const chunk of writeResultChunks(operations, outcomes, basePath, meta)) text += chunk;
   return text;
 }
 
@@ -107,13 +107,13 @@ export function writeResults(
 export function* writeResultChunks(
   operations: readonly Operation[],
   outcomes: readonly (Outcome | Malformed)[],
-  base: string,
+  basePath: string,
   meta: StateMeta,
 ): Generator<string> {
   yield HEAD;
   for (const [index, operation] of operations.entries()) {
     const comma = index === 0 ? "" : ",";
-    yield comma + writeResult(operation, outcomes[index], () => `/${OPERATIONS}/${index}`, base);
+    yield comma + writeResult(operation, outcomes[index], () => `/${OPERATIONS}/${index}`, basePath);
   }
   yield `],"meta":${JSON.stringify(meta)}}`;
 }
@@ -122,12 +122,12 @@ function writeResult(
   operation: Operation,
   outcome: Outcome | Malformed | undefined,
   toDocumentPointer: () => string,
-  base: string,
+  basePath: string,
 ): string {
   if (isMalformed(operation)) return writeErrors(malformedError(operation, toDocumentPointer));
   if (outcome === undefined || isMalformed(outcome)) throw new Error("a valid operation has no outcome");
   if (isRefusal(outcome)) return writeErrors(refusalError(outcome, operation, toDocumentPointer));
-  return operation.kind === "remove" ? '{"data":null}' : `{"data":${writeSubscriptionResource(outcome, base)}}`;
+  return operation.kind === "remove" ? '{"data":null}' : `{"data":${writeSubscriptionResource(outcome, basePath)}}`;
 }
 
 function writeErrors(error: ErrorObject): string {

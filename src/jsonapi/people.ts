@@ -46,7 +46,7 @@ export function readAccountChange(document: unknown): AccountChangeKind | undefi
 }
 
 /** An account as administrators see it. */
-export function accountResource(account: AccountSummary, base: string): Resource {
+export function accountResource(account: AccountSummary, basePath: string): Resource {
   const { user, name, issuer, createdAt, disabledAt, seenAt, subscriptions, rows } = account;
   return {
     type: "account",
@@ -61,14 +61,14 @@ export function accountResource(account: AccountSummary, base: string): Resource
       subscriptions,
       stored_rows: rows,
     },
-    links: { self: `${base}/v1/accounts/${user}` },
+    links: { self: `${basePath}/v1/accounts/${user}` },
   };
 }
 
 /** `url` is the link to open. Only the response that creates the invitation contains it. */
 export function invitationResource(
   { id, label, createdAt, expiresAt }: Credential,
-  base: string,
+  basePath: string,
   url?: string,
 ): Resource {
   return {
@@ -80,7 +80,7 @@ export function invitationResource(
       expires_at: toTimestamp(expiresAt),
       ...(url === undefined ? {} : { url }),
     },
-    links: { self: `${base}/v1/invitations/${id}` },
+    links: { self: `${basePath}/v1/invitations/${id}` },
   };
 }
 

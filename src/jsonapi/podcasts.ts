@@ -11,13 +11,13 @@ export interface WrittenPodcast {
   readonly text: string;
 }
 
-export function writePodcast(podcast: Podcast, base: string, fields?: readonly PodcastField[]): string {
-  return `{"jsonapi":${JSONAPI},"data":${writePodcastResource(podcast, base, fields)}}`;
+export function writePodcast(podcast: Podcast, basePath: string, fields?: readonly PodcastField[]): string {
+  return `{"jsonapi":${JSONAPI},"data":${writePodcastResource(podcast, basePath, fields)}}`;
 }
 
-export function writePodcastResource(podcast: Podcast, base: string, fields?: readonly PodcastField[]): string {
+export function writePodcastResource(podcast: Podcast, basePath: string, fields?: readonly PodcastField[]): string {
   const { id, artwork } = podcast;
-  const self = `${base}${PATH}/${id}`;
+  const self = `${basePath}${PATH}/${id}`;
   const link = (size: ArtworkSize) => `${self}/artwork/${artwork}-${ARTWORK_SIZES[size]}.webp`;
   const all: Record<PodcastField, unknown> = {
     title: podcast.title,

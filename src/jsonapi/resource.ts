@@ -185,14 +185,14 @@ export function refusalError(
 
 export const COLLECTION = "/v1/subscriptions";
 
-export function selfLink(id: string, base: string): string {
-  return `${base}${COLLECTION}/${id}`;
+export function selfLink(id: string, basePath: string): string {
+  return `${basePath}${COLLECTION}/${id}`;
 }
 
 /** Built by hand, since it is most of what the server sends. `podcastId` adds the relationship. */
 export function writeSubscriptionResource(
   subscription: Subscription,
-  base: string,
+  basePath: string,
   fields?: readonly SubscriptionField[],
   podcastId?: string,
 ): string {
@@ -201,7 +201,7 @@ export function writeSubscriptionResource(
   let member = attributes === "" ? "" : `,"attributes":{${attributes}}`;
   if (podcastId !== undefined && (fields === undefined || fields.includes("podcast")))
     member += `,"relationships":{"podcast":{"data":{"type":"${PODCAST_TYPE}","id":"${podcastId}"}}}`;
-  return `{"type":"${SUBSCRIPTION_TYPE}","id":"${id}"${member},"links":{"self":"${selfLink(id, base)}"}}`;
+  return `{"type":"${SUBSCRIPTION_TYPE}","id":"${id}"${member},"links":{"self":"${selfLink(id, basePath)}"}}`;
 }
 
 function writeAllAttributes({ feedUrl, subscribedAt, title, folders }: Subscription): string {

@@ -68,11 +68,11 @@ export function toRequestFailure(refusal: Refusal, change: RequestedChange): Req
 /** `podcast` is included if the query asks for it. */
 export function writeSubscription(
   subscription: Subscription,
-  base: string,
+  basePath: string,
   query: FieldsQuery = {},
   podcast?: WrittenPodcast,
 ): string {
-  const data = writeSubscriptionResource(subscription, base, query.fields, podcast?.id);
+  const data = writeSubscriptionResource(subscription, basePath, query.fields, podcast?.id);
   return `{"jsonapi":${JSONAPI},"data":${data}${writeIncluded(podcast && [podcast])}}`;
 }
 
@@ -84,23 +84,23 @@ function writeIncluded(podcasts: readonly WrittenPodcast[] | undefined): string 
 }
 
 /** The response to a request that writes one subscription. */
-export function writeChangedSubscription(subscription: Subscription, base: string, meta: StateMeta): string {
-  return `{"jsonapi":${JSONAPI},"data":${writeSubscriptionResource(subscription, base)},"meta":${JSON.stringify(meta)}}`;
+export function writeChangedSubscription(subscription: Subscription, basePath: string, meta: StateMeta): string {
+  return `{"jsonapi":${JSONAPI},"data":${writeSubscriptionResource(subscription, basePath)},"meta":${JSON.stringify(meta)}}`;
 }
 
 /** Podcast N belongs to item N. Podcasts are included if the query asks for them. */
 export function writeSubscriptionPage(
   { items, total }: Page,
   query: ListQuery,
-  base: string,
+  basePath: string,
   state: string,
   podcasts?: readonly WrittenPodcast[],
 ): string {
   const { fields, filter } = query;
-  const links = writeLinks(`${base}${COLLECTION}`, query, total, writeFilter(filter) + writeSelection(query));
+  const links = writeLinks(`${basePath}${COLLECTION}`, query, total, writeFilter(filter) + writeSelection(query));
   let data = "";
   for (const [index, item] of items.entries())
-    data += (data === "" ? "" : ",") + writeSubscriptionResource(item, base, fields, podcasts?.[index]?.id);
+    data += (data === "" ? "" : ",") + writeSubscriptionResource(item, basePath, fields, podcasts?.[index]?.id);
   const included = writeIncluded(podcasts);
   return `{"jsonapi":${JSONAPI},"links":${links},"data":[${data}]${included},"meta":{"total":${total},"state":"${state}"}}`;
 }
