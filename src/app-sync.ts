@@ -252,7 +252,7 @@ export class AppSync {
       const batch = changes.slice(start, start + BATCH);
       const { outcomes, sequenceBefore, sequence: after } = await this.#store.change(caller, batch, at);
       for (const [index, outcome] of outcomes.entries()) {
-        if (isRefusal(outcome) && (outcome.refused === "id-in-use" || outcome.refused === "quota-exceeded"))
+        if (isRefusal(outcome) && (outcome.code === "id-in-use" || outcome.code === "quota-exceeded"))
           refused.add((batch[index] as Addition).normalizedUrl);
       }
       // If others wrote between two batches, the client may not have seen all earlier changes.

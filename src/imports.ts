@@ -126,10 +126,9 @@ function toResult(feed: FeedToImport, outcome: Outcome | InvalidFeed): ImportRes
   if (feed.skip !== undefined && isInvalid(outcome)) return { ...refused(outcome.error), outcome: "skipped" };
   if (isInvalid(outcome)) return refused(outcome.error);
   if (!isRefusal(outcome)) return { feed, outcome: "added", error: undefined, id: outcome.id };
-  if (outcome.refused === "already-subscribed")
-    return { feed, outcome: outcome.refused, error: undefined, id: undefined };
-  if (outcome.refused === "quota-exceeded")
-    return refused(createError(outcome.refused, { max: outcome.max, meta: { max: outcome.max } }));
+  if (outcome.code === "already-subscribed") return { feed, outcome: outcome.code, error: undefined, id: undefined };
+  if (outcome.code === "quota-exceeded")
+    return refused(createError(outcome.code, { max: outcome.max, meta: { max: outcome.max } }));
   return refused(createError("id-in-use"));
 }
 

@@ -52,8 +52,8 @@ export type KeyedChange<Key> =
 export type ChangeResult<Key> =
   | "added"
   | (StoredDetails & { readonly id: Key; readonly feedUrl: string; readonly subscribedAt: number })
-  | { readonly refused: "already-subscribed" | "id-in-use"; readonly existingId: Key }
-  | { readonly refused: "quota-exceeded" | "not-found" };
+  | { readonly code: "already-subscribed" | "id-in-use"; readonly existingId: Key }
+  | { readonly code: "quota-exceeded" | "not-found" };
 
 /** The rules of a list, whatever it is stored in. */
 export function applyChange<Key>(
@@ -65,7 +65,7 @@ export function applyChange<Key>(
   if (change.kind === "add") return add(list, change, at, maxTotal);
   if (change.kind === "update") return update(list, change, at);
   const item = "id" in change ? list.findById(change.id) : list.findByFeed(change.feed);
-  if (item === undefined) return { refused: "not-found" };
+  if (item === undefined) return { code: "not-found" };
   list.sequence += 1;
   list.total -= 1;
   list.delete(item);
@@ -91,12 +91,11 @@ function add<Key>(
   const item = { sequence: list.sequence + 1, updateSequence: 0, id, feed, feedUrl, subscribedAt: at, title, folders };
   if (!isFull && insert(list, item)) return "added";
   const same = list.findByFeed(feed);
-  if (same !== undefined) return { refused: "already-subscribed", existingId: same.id };
-  if (list.findById(id) === undefined) return { refused: "quota-exceeded" };
-  if (fallbackId === undefined || list.findById(fallbackId) !== undefined)
-    return { refused: "id-in-use", existingId: id };
+  if (same !== undefined) return { code: "already-subscribed", existingId: same.id };
+  if (list.findById(id) === undefined) return { code: "quota-exceeded" };
+  if (fallbackId === undefined || list.findById(fallbackId) !== undefined) return { code: "id-in-use", existingId: id };
   const fallback = { ...item, id: fallbackId };
-  return !isFull && insert(list, fallback) ? toResult(fallback) : { refused: "quota-exceeded" };
+  return !isFull && insert(list, fallback) ? toResult(fallback) : { code: "quota-exceeded" };
 }
 
 function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
@@ -108,15 +107,14 @@ function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
 
 function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update" }, at: number): ChangeResult<Key> {
   const old = list.findById(change.id);
-  if (old === undefined) return { refused: "not-found" };
+  if (old === undefined) return { code: "not-found" };
   if (change.expectedTitle !== undefined && change.expectedTitle !== old.title) return toResult(old);
   const { feedUrl = old.feedUrl, feed = old.feed } = change;
   const given = toStoredDetails(change);
   const title = change.title === undefined ? old.title : given.title;
   const folders = change.folders === undefined ? old.folders : given.folders;
   const same = change.feed === undefined ? undefined : list.findByFeed(feed);
-  if (same !== undefined && same.sequence !== old.sequence)
-    return { refused: "already-subscribed", existingId: same.id };
+  if (same !== undefined && same.sequence !== old.sequence) return { code: "already-subscribed", existingId: same.id };
   if (feedUrl === old.feedUrl && title === old.title && folders === old.folders) return toResult(old);
   // Apps know feeds, not ids: for them, another feed is a removal and an addition.
   const isFeedChanged = change.feed !== undefined && same === undefined;
@@ -141,12 +139,12 @@ export function toOutcome(change: Change, result: ChangeResult<string>, at: Date
     const { title, folders } = toStoredDetails(change as Addition);
     return withDetails({ id, feedUrl, subscribedAt: at }, title, folders);
   }
-  if (!("refused" in result)) {
+  if (!("code" in result)) {
     const { id, feedUrl, subscribedAt, title, folders } = result;
     return withDetails({ id, feedUrl, subscribedAt: new Date(subscribedAt) }, title, folders);
   }
   if ("existingId" in result) return result;
-  return result.refused === "quota-exceeded" ? { refused: result.refused, max } : { refused: result.refused };
+  return result.code === "quota-exceeded" ? { code: result.code, max } : { code: result.code };
 }
 
 /** A list in memory, which knows the items that were read and collects what is to be written. */

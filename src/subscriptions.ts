@@ -86,19 +86,19 @@ export type Change = Addition | Update | Removal;
 
 /** The change collides with a subscription that the user already has. */
 export interface Conflict {
-  readonly refused: "already-subscribed" | "id-in-use";
+  readonly code: "already-subscribed" | "id-in-use";
   /** The subscription it collides with. */
   readonly existingId: string;
 }
 
 /** The list has no such subscription to update or remove. */
 export interface NotFound {
-  readonly refused: "not-found";
+  readonly code: "not-found";
 }
 
 /** The user's list is full. */
 export interface QuotaExceeded {
-  readonly refused: "quota-exceeded";
+  readonly code: "quota-exceeded";
   readonly max: number;
 }
 
@@ -106,8 +106,8 @@ export type Refusal = Conflict | QuotaExceeded | NotFound;
 /** The subscription after the change; for a removal, before it. */
 export type Outcome = Subscription | Refusal;
 
-export function isRefusal<T extends object>(value: T | Refusal): value is Refusal {
-  return "refused" in value;
+export function isRefusal(outcome: Outcome): outcome is Refusal {
+  return "code" in outcome;
 }
 
 /** `size` items of a list in its order, after the first `offset`. */

@@ -168,7 +168,7 @@ async function subscribed(): Promise<Person> {
     [{ kind: "add", id, feedUrl: "https://feeds.example/", normalizedUrl: "feeds.example" }],
     clock.now,
   );
-  assert.ok(outcome !== undefined && !("refused" in outcome));
+  assert.ok(outcome !== undefined && !("code" in outcome));
   await store.apps.saveDevice(asUser(who.user), { key: "phone", device: "phone" }, {}, clock.now);
   return who;
 }

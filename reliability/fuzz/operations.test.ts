@@ -199,8 +199,8 @@ function checkAttempt(operation: unknown, attempt: Operation | undefined): void 
 function checkResults(attempts: readonly Operation[]): void {
   const outcomes = attempts.map((attempt, index): Outcome | Malformed => {
     if (isMalformed(attempt)) return attempt;
-    if (index % 2 === 1 && attempt.kind === "remove") return { refused: "not-found" };
-    if (index % 2 === 1) return { refused: "already-subscribed", existingId: attempt.id };
+    if (index % 2 === 1 && attempt.kind === "remove") return { code: "not-found" };
+    if (index % 2 === 1) return { code: "already-subscribed", existingId: attempt.id };
     return { id: attempt.id, feedUrl: FEED, subscribedAt: new Date(0) };
   });
   const { "atomic:results": results } = JSON.parse(

@@ -9,10 +9,10 @@ export interface Metrics {
   observeRequest(method: string, route: string, status: number, seconds: number): void;
   /** Counts a request of a podcast app. */
   countAppRequest(userAgent: string | undefined, status: number): void;
-  /** Outcome N is that of operation N. One with neither `refused` nor `code` is a success. */
+  /** Outcome N is that of operation N. One without a `code` is a success. */
   countOutcomes(
     operations: readonly (object | { readonly kind: keyof typeof SUCCESSES })[],
-    outcomes: readonly (object | { readonly refused: string } | { readonly code: string })[],
+    outcomes: readonly (object | { readonly code: string })[],
   ): void;
   observeCommit(operations: number, seconds: number): void;
   /** Registers a gauge that reads the length of the write queue whenever metrics are collected. */
@@ -113,8 +113,7 @@ export function createMetrics(version: string, now: () => number = () => perform
     countOutcomes(requested, outcomes) {
       for (const [index, outcome] of outcomes.entries()) {
         const operation = requested[index];
-        if ("refused" in outcome) operations.labels(outcome.refused).inc();
-        else if ("code" in outcome) operations.labels(outcome.code).inc();
+        if ("code" in outcome) operations.labels(outcome.code).inc();
         else if (operation !== undefined && "kind" in operation) operations.labels(SUCCESSES[operation.kind]).inc();
       }
     },

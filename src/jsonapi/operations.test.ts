@@ -147,24 +147,19 @@ test("operations: an id → 8-4-4-4-12 hexadecimal digits, nothing else", () => 
     assert.equal((add({ ...RESOURCE, id }) as RequestedAddition).id, id.toLowerCase());
 });
 
-const CONFLICTS: readonly (readonly [Conflict["refused"], string, string, string])[] = [
+const CONFLICTS: readonly (readonly [Conflict["code"], string, string, string])[] = [
   ["already-subscribed", "Already Subscribed", "The user is already subscribed to this feed.", "/attributes/feed_url"],
   ["id-in-use", "Identifier In Use", "The user has another subscription with this id.", "/id"],
 ];
 
-const conflict = (refused: Conflict["refused"]): Conflict => ({ refused, existingId: OTHER_ID });
+const conflict = (code: Conflict["code"]): Conflict => ({ code, existingId: OTHER_ID });
 
 test("results: additions, conflicts and invalid operations → result N for operation N", () => {
   const guid = ID.toUpperCase();
   const written = JSON.parse(
     writeResults(
       [...Array(4).fill({ ...ADDITION, idAsWritten: guid }), { code: "invalid-id", pointer: "" }],
-      [
-        SUBSCRIPTION,
-        ...CONFLICTS.map(([refused]) => conflict(refused)),
-        SUBSCRIPTION,
-        { code: "invalid-id", pointer: "" },
-      ],
+      [SUBSCRIPTION, ...CONFLICTS.map(([code]) => conflict(code)), SUBSCRIPTION, { code: "invalid-id", pointer: "" }],
       "/p",
       META,
     ),
@@ -218,14 +213,14 @@ test("results: every refusal → its status, code, title and detail", () => {
       source: { pointer: "/data/id" },
     });
   }
-  for (const [refused, title, detail, pointer] of CONFLICTS) {
-    assert.deepEqual(toRequestFailure(conflict(refused), ADDITION).error, {
+  for (const [code, title, detail, pointer] of CONFLICTS) {
+    assert.deepEqual(toRequestFailure(conflict(code), ADDITION).error, {
       status: 409,
-      code: refused,
+      code,
       title,
       detail,
       source: { pointer: `/data${pointer}` },
-      meta: { feed_url: FEED, guid: ID, ...(refused === "already-subscribed" ? { existing_id: OTHER_ID } : {}) },
+      meta: { feed_url: FEED, guid: ID, ...(code === "already-subscribed" ? { existing_id: OTHER_ID } : {}) },
     });
   }
 });

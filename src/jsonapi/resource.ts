@@ -146,7 +146,7 @@ function readDetails(attributes: Members): Details | Malformed {
 }
 
 /** Pointers to the values that cause the conflicts. */
-const CONFLICT_POINTERS: Record<Conflict["refused"], Pointer> = {
+const CONFLICT_POINTERS: Record<Conflict["code"], Pointer> = {
   "already-subscribed": "/attributes/feed_url",
   "id-in-use": "/id",
 };
@@ -165,14 +165,14 @@ export function refusalError(
   change: RequestedChange,
   toDocumentPointer: (pointer: Pointer) => string,
 ): ErrorObject {
-  switch (refusal.refused) {
+  switch (refusal.code) {
     case "already-subscribed":
     case "id-in-use": {
-      const { refused, existingId } = refusal;
+      const { code, existingId } = refusal;
       const { idAsWritten, feedUrl }: { readonly idAsWritten: string; readonly feedUrl?: string } = change;
-      const existing = refused === "already-subscribed" ? { existing_id: existingId } : {};
+      const existing = code === "already-subscribed" ? { existing_id: existingId } : {};
       const meta = { feed_url: feedUrl, guid: idAsWritten, ...existing };
-      return createError(refused, { source: { pointer: toDocumentPointer(CONFLICT_POINTERS[refused]) }, meta });
+      return createError(code, { source: { pointer: toDocumentPointer(CONFLICT_POINTERS[code]) }, meta });
     }
     case "quota-exceeded": {
       const { max } = refusal;

@@ -59,10 +59,10 @@ function readDocument<Change extends RequestedChange>(
 }
 
 export function toRequestFailure(refusal: Refusal, change: RequestedChange): RequestFailure {
-  if (refusal.refused === "not-found") return failure("not-found", { resource: "Subscription" });
+  if (refusal.code === "not-found") return failure("not-found", { resource: "Subscription" });
   const error = refusalError(refusal, change, toDocumentPointer);
   // The document is valid, so a full list is 403 here and not 422.
-  return new RequestFailure(refusal.refused === "quota-exceeded" ? { ...error, status: 403 } : error);
+  return new RequestFailure(refusal.code === "quota-exceeded" ? { ...error, status: 403 } : error);
 }
 
 /** `podcast` is included if the query asks for it. */

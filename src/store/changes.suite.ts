@@ -60,7 +60,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
         additionOf(5, 2),
       );
       assert.deepEqual(
-        outcomes.map((outcome) => ("refused" in outcome ? outcome.refused : "done")),
+        outcomes.map((outcome) => ("code" in outcome ? outcome.code : "done")),
         [...["done", "done", "done", "done", "done"], ...["not-found", "already-subscribed", "not-found", "done"]],
       );
       assert.equal(sequence, 7);
@@ -90,7 +90,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       const user = newUser();
       await change(user, ...additionsOf(1, 2));
       const { outcomes, sequence } = await change(user, update(1, 2));
-      assert.deepEqual(outcomes, [{ refused: "already-subscribed", existingId: idOf(2) }]);
+      assert.deepEqual(outcomes, [{ code: "already-subscribed", existingId: idOf(2) }]);
       assert.equal(sequence, 2);
     });
 
@@ -102,7 +102,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       assert.deepEqual(outcomes, [
         { id: idOf(1), feedUrl: "https://feeds.example/1", subscribedAt: NOW },
         { id: idOf(3), feedUrl: "https://feeds.example/3", subscribedAt: NOW },
-        { refused: "not-found" },
+        { code: "not-found" },
       ]);
       assert.deepEqual(shown(await listed(user)), ["2 2"]);
     });
@@ -122,7 +122,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
         withFallback(9, 1, "c"),
       );
       assert.deepEqual(
-        outcomes.map((outcome) => ("refused" in outcome ? outcome.refused : outcome.id)),
+        outcomes.map((outcome) => ("code" in outcome ? outcome.code : outcome.id)),
         [idOf(7), "id-in-use", "already-subscribed", idOf(9)],
       );
     });

@@ -299,7 +299,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
     describe("quota", () => {
       const withQuota = (user: UserId, maxSubscriptions: number) => ({ ...asUser(user), maxSubscriptions });
       const quotaStatusOf = (outcome: Outcome) =>
-        isRefusal(outcome) && outcome.refused === "quota-exceeded" ? `max ${outcome.max}` : statusOf(outcome);
+        isRefusal(outcome) && outcome.code === "quota-exceeded" ? `max ${outcome.max}` : statusOf(outcome);
 
       test("quota: a batch reaches the limit → what comes before is added, what comes after is refused", async () => {
         const caller = withQuota(newUser(), 3);

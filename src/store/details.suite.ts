@@ -117,7 +117,7 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
         update(1, { title: "again" }),
       );
       assert.deepEqual(
-        outcomes.map((outcome) => ("refused" in outcome ? outcome.refused : "done")),
+        outcomes.map((outcome) => ("code" in outcome ? outcome.code : "done")),
         ["done", "done", "done", "not-found", "done", "done"],
       );
       assert.deepEqual(outcomes[2], { ...subscription(1), title: "one", folders: ["f"] });

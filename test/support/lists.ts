@@ -45,5 +45,5 @@ export async function findOne(store: SubscriptionStore, user: UserId, id: string
 
 /** "added", or why it was refused. */
 export function statusOf(outcome: Outcome | undefined): string | undefined {
-  return outcome !== undefined && isRefusal(outcome) ? outcome.refused : outcome && "added";
+  return outcome !== undefined && isRefusal(outcome) ? outcome.code : outcome && "added";
 }
