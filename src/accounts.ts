@@ -108,7 +108,7 @@ export class Accounts {
   /** Counts an attempt to sign in without a password. Undefined if there were not too many. */
   async countAttempt(networks: Networks, at: Date): Promise<AccountRefusal | undefined> {
     const wait = await this.#attempts.count(networks, undefined, at);
-    return wait > 0 ? { refused: "too-often", wait } : undefined;
+    return wait > 0 ? { reason: "too-often", wait } : undefined;
   }
 
   /**
@@ -124,14 +124,14 @@ export class Accounts {
     const wait =
       (await this.#attempts.count(networks, name ?? "", at)) ||
       (await this.#failedGuesses.delay(name ?? "", network, at));
-    if (wait > 0) return { refused: "too-often", wait };
+    if (wait > 0) return { reason: "too-often", wait };
     const found = name === undefined ? undefined : await this.#store.find(name, "");
     if (!(await verifyPassword(password, found?.passwordHash, network)) || found === undefined) {
       this.#failedGuesses.record(name ?? "", network, at);
-      return { refused: "wrong-password" };
+      return { reason: "wrong-password" };
     }
     // Only the owner of the account learns this.
-    return found.account.disabledAt === undefined ? found : { refused: "disabled" };
+    return found.account.disabledAt === undefined ? found : { reason: "disabled" };
   }
 
   /** Opens a session, provided that the user still has this password and the credential they signed in with. */
@@ -146,7 +146,7 @@ export class Accounts {
       const session = { kind: "session", user, scope: "write", label, expiresAt: addMs(at, SESSION_MS) } as const;
       const issued = await this.issue({ ...asUser(user), credentialHash }, session, "", at, conditions);
       if (!isRefused(issued)) return issued;
-      if (issued.refused !== "full") return { refused: "wrong-password" };
+      if (issued.reason !== "full") return { reason: "wrong-password" };
       const sessions = await this.#store.listCredentials(user, "session");
       const [leastRecentlyUsed] = sessions.toSorted((a, b) => lastUse(a) - lastUse(b));
       if (leastRecentlyUsed !== undefined)
@@ -160,11 +160,11 @@ export class Accounts {
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     const { name, password, invitation, networks, label, address } = request;
-    const refused = await this.countAttempt(networks, at);
-    if (refused !== undefined) return refused;
+    const refusal = await this.countAttempt(networks, at);
+    if (refusal !== undefined) return refusal;
     const kind = invitation === undefined ? undefined : await this.#kindOfInvitation(invitation, at);
-    if (invitation !== undefined && kind === undefined) return { refused: "not-invited" };
-    if (invitation === undefined && !this.#isSignUpOpen) return { refused: "sign-up-closed" };
+    if (invitation !== undefined && kind === undefined) return { reason: "not-invited" };
+    if (invitation === undefined && !this.#isSignUpOpen) return { reason: "sign-up-closed" };
     const options = { isCreatedByOperator: kind === "setup", invitation, network: widestNetwork(networks), address };
     const created = await this.#create(name, password, at, options);
     return isRefused(created) ? created : this.openSession(created, { passwordHash: created.passwordHash }, label, at);
@@ -189,15 +189,15 @@ export class Accounts {
   ): Promise<{ user: UserId; passwordHash: string } | AccountRefusal> {
     const { isCreatedByOperator, invitation, network, address } = options;
     const name = readName(typed);
-    if (name === undefined) return { refused: "invalid", member: "name", detail: `A name ${NAME_RULES}` };
+    if (name === undefined) return { reason: "invalid", member: "name", detail: `A name ${NAME_RULES}` };
     const problem = await validatePassword(password, name);
-    if (problem !== undefined) return { refused: "invalid", member: "password", detail: `The password ${problem}` };
+    if (problem !== undefined) return { reason: "invalid", member: "password", detail: `The password ${problem}` };
     const passwordHash = await hashPassword(password, network);
     const invitationHash = invitation === undefined ? undefined : hashSecret(invitation);
     const account = { name, issuer: "", passwordHash, isCreatedByOperator, invitationHash };
     const actor = address === undefined ? COMMAND_LINE : { name, address };
     const user = await this.#store.create(newUserId(), { ...account, actor }, at);
-    return typeof user === "string" ? { refused: user } : { user, passwordHash };
+    return typeof user === "string" ? { reason: user } : { user, passwordHash };
   }
 
   /**
@@ -246,7 +246,7 @@ export class Accounts {
   async delete(caller: Caller, at: Date, user = caller.user): Promise<AccountRefusal | undefined> {
     const outcome = await this.#store.delete(caller, at, user);
     await waitForCachesToExpire();
-    return outcome === "deleted" ? undefined : { refused: outcome };
+    return outcome === "deleted" ? undefined : { reason: outcome };
   }
 
   async changePassword(
@@ -256,12 +256,12 @@ export class Accounts {
   ): Promise<AccountRefusal | undefined> {
     const { current, password, revokesTokens, session, networks } = change;
     const wait = await this.#attempts.count(networks, `#${caller.user}`, at);
-    if (wait > 0) return { refused: "too-often", wait };
+    if (wait > 0) return { reason: "too-often", wait };
     const network = widestNetwork(networks);
     const found = await this.#store.get(caller.user);
-    if (found?.passwordHash === "") return { refused: "no-password" };
+    if (found?.passwordHash === "") return { reason: "no-password" };
     if (!(await verifyPassword(current, found?.passwordHash, network)) || found === undefined)
-      return { refused: "wrong-password" };
+      return { reason: "wrong-password" };
     const options = { keepSession: session, expectedHash: found.passwordHash, revokesTokens };
     const set = await this.#setPassword(caller, found.account.name, password, at, options, network);
     return isRefused(set) ? set : undefined;
@@ -285,11 +285,11 @@ export class Accounts {
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     const { link, password, revokesTokens, networks, label, address } = reset;
-    const refused = await this.countAttempt(networks, at);
-    if (refused !== undefined) return refused;
+    const refusal = await this.countAttempt(networks, at);
+    if (refusal !== undefined) return refusal;
     const credential = await this.verifyCredential(link, "password-reset", at);
     const account = credential && (await this.get(credential.user));
-    if (credential === undefined || account === undefined) return { refused: "invalid-link" };
+    if (credential === undefined || account === undefined) return { reason: "invalid-link" };
     const caller = { ...asUser(account.user), credentialHash: credential.hash };
     const options = { revokesTokens, resetBy: { name: account.name, address } };
     try {
@@ -297,7 +297,7 @@ export class Accounts {
       return isRefused(set) ? set : this.openSession(account, set, label, at);
     } catch (error) {
       // Somebody else was faster, or the link was revoked.
-      if (error instanceof AccessRevoked) return { refused: "invalid-link" };
+      if (error instanceof AccessRevoked) return { reason: "invalid-link" };
       throw error;
     }
   }
@@ -312,13 +312,13 @@ export class Accounts {
     network?: string,
   ): Promise<{ passwordHash: string } | AccountRefusal> {
     const problem = await validatePassword(password, name);
-    if (problem !== undefined) return { refused: "invalid", member: "password", detail: `The password ${problem}` };
+    if (problem !== undefined) return { reason: "invalid", member: "password", detail: `The password ${problem}` };
     const passwordHash = await hashPassword(password, network);
     const isSet = await this.#store.setPassword(caller, { passwordHash, ...options }, at);
     await waitForCachesToExpire();
     if (isSet) return { passwordHash };
     // The account was deleted or its password changed meanwhile.
-    return { refused: options.expectedHash === undefined ? "gone" : "wrong-password" };
+    return { reason: options.expectedHash === undefined ? "gone" : "wrong-password" };
   }
 
   createToken(
@@ -376,7 +376,7 @@ export class Accounts {
   ): Promise<Credential | AccountRefusal> {
     const credential = { ...requested, id: randomUUID(), createdAt: at, usedAt: undefined };
     const outcome = await this.#store.addCredential(caller, { credential, hash, ...conditions });
-    return outcome === "added" ? credential : { refused: outcome };
+    return outcome === "added" ? credential : { reason: outcome };
   }
 
   /** Deletes expired data, and finishes interrupted deletions. */

@@ -92,7 +92,7 @@ async function decide(
   const existing = await accounts.findCredential(tokenHash);
   if (existing === undefined) return accounts.addCredential(caller, decision, tokenHash, at, { atMost });
   const isSame = existing.kind === decision.kind && existing.user === caller.user;
-  return isSame ? existing : { refused: "gone" };
+  return isSame ? existing : { reason: "gone" };
 }
 
 const POLL = "poll~";

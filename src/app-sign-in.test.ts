@@ -53,9 +53,9 @@ test("app sign-in: wrong password or unknown name → refused, then rate-limited
   const wrong = { name: "ann", password: "wrong", networks: ["192.0.2.1"] };
   const refusals: unknown[] = [];
   for (let each = 0; each < 11; each += 1) refusals.push(await signIn.withPassword(wrong, NOW));
-  assert.deepEqual(refusals[0], { refused: "wrong-password" });
-  assert.equal((refusals.at(-1) as { refused: string }).refused, "too-often");
-  assert.deepEqual(await signIn.withPassword(attempt("nobody", PASSWORD), NOW), { refused: "wrong-password" });
+  assert.deepEqual(refusals[0], { reason: "wrong-password" });
+  assert.equal((refusals.at(-1) as { reason: string }).reason, "too-often");
+  assert.deepEqual(await signIn.withPassword(attempt("nobody", PASSWORD), NOW), { reason: "wrong-password" });
   await store.close();
 });
 

@@ -61,7 +61,7 @@ export class AppSignIn {
   async withPassword(attempt: PasswordAttempt, at: Date): Promise<AppUser | AccountRefusal> {
     if (attempt.password.startsWith(TOKEN_PREFIX)) {
       const user = await this.withToken(attempt.password, at);
-      return user !== undefined && isSameName(attempt.name, user.account) ? user : { refused: "wrong-password" };
+      return user !== undefined && isSameName(attempt.name, user.account) ? user : { reason: "wrong-password" };
     }
     const found = await this.#verifyPassword(attempt, at);
     return isRefused(found) ? found : toUser(found);

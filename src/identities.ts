@@ -43,13 +43,13 @@ export async function linkIdentity(
 ): Promise<Credential | AccountRefusal> {
   const { user } = caller;
   const owner = await findIdentifiedUser(accounts, identity, undefined, at);
-  if (owner !== undefined && owner.account.user !== user) return { refused: "identity-taken" };
+  if (owner !== undefined && owner.account.user !== user) return { reason: "identity-taken" };
   const hash = hashIdentity(identity);
   const link = { kind: "identity", user, scope: "write", label: shorten(label), expiresAt: undefined } as const;
   const added = await accounts.addCredential(caller, link, hash, at, { atMost: MAX_IDENTITIES });
-  if (!isRefused(added) || added.refused !== "gone") return added;
+  if (!isRefused(added) || added.reason !== "gone") return added;
   const existing = await accounts.findCredential(hash);
-  return existing?.user === user ? existing : { refused: "identity-taken" };
+  return existing?.user === user ? existing : { reason: "identity-taken" };
 }
 
 function hashIdentity({ issuer, subject }: Identity): string {

@@ -81,12 +81,12 @@ export class Passkeys {
     const { user } = caller;
     const challenge = this.#expectChallenge(String(user), at);
     const created = await verifyCreation(response, site, challenge.check);
-    if (created === undefined || !(await challenge.use(caller))) return { refused: "invalid-passkey" };
+    if (created === undefined || !(await challenge.use(caller))) return { reason: "invalid-passkey" };
     const label = writeStored({ name, ...created });
     const passkey = { kind: "passkey", user, scope: "write", label, expiresAt: undefined } as const;
     const added = await this.#accounts.addCredential(caller, passkey, hashId(created.id), at, { atMost: MAX_PASSKEYS });
     if (!isRefused(added)) return { credential: added, name };
-    return added.refused === "gone" ? { refused: "invalid-passkey" } : added;
+    return added.reason === "gone" ? { reason: "invalid-passkey" } : added;
   }
 
   async signIn(
@@ -96,19 +96,19 @@ export class Passkeys {
     const tooOften = await this.#accounts.countAttempt(networks, at);
     if (tooOften !== undefined) return tooOften;
     const found = await this.#find(response, at);
-    if (found === undefined) return { refused: "invalid-passkey" };
+    if (found === undefined) return { reason: "invalid-passkey" };
     const { user, hash } = found;
     const stored = readStored(found.label);
     const challenge = this.#expectChallenge("", at);
     const counter = await verifyUse(response, stored, user, site, challenge.check);
     // Only the owner of the account learns this.
     if (counter !== undefined && (await this.#accounts.get(user))?.disabledAt !== undefined)
-      return { refused: "disabled" };
+      return { reason: "disabled" };
     if (counter === undefined || !(await challenge.use({ ...asUser(user), credentialHash: hash })))
-      return { refused: "invalid-passkey" };
+      return { reason: "invalid-passkey" };
     if (counter !== stored.counter) {
       const isReplaced = await this.#accounts.replaceLabel(hash, found.label, writeStored({ ...stored, counter }));
-      if (!isReplaced) return { refused: "invalid-passkey" };
+      if (!isReplaced) return { reason: "invalid-passkey" };
     }
     return this.#accounts.openSession({ user }, { credentialHash: hash }, label, at);
   }

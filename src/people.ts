@@ -46,7 +46,7 @@ export class People {
   async change(caller: Caller, user: UserId, kind: AccountChangeKind, at: Date): Promise<AccountRefusal | undefined> {
     const outcome = await this.#store.change(caller, user, kind, at);
     await waitForCachesToExpire();
-    return outcome === "done" ? undefined : { refused: outcome };
+    return outcome === "done" ? undefined : { reason: outcome };
   }
 
   /** Creates a link with which one person can create an account. */
@@ -72,9 +72,9 @@ export class People {
   /** Creates a link with which the user can set a new password, once. */
   async createResetLink(caller: Caller, user: UserId, at: Date): Promise<IssuedCredential | AccountRefusal> {
     const account = await this.#accounts.get(user);
-    if (account === undefined) return { refused: "gone" };
-    if (account.issuer !== "") return { refused: "no-password" };
-    if (account.disabledAt !== undefined) return { refused: "disabled" };
+    if (account === undefined) return { reason: "gone" };
+    if (account.issuer !== "") return { reason: "no-password" };
+    if (account.disabledAt !== undefined) return { reason: "disabled" };
     return this.#issue(caller, { kind: "password-reset", user, label: "", expiresAt: addMs(at, RESET_MS) }, at);
   }
 

@@ -38,8 +38,8 @@ export async function changePassword(
   await withAccounts(terminal, async (accounts) => {
     const account = await accountOf(terminal, accounts, name);
     requirePassword(account);
-    const refused = await accounts.setPassword(account, password, terminal.context.now(), revokesTokens);
-    if (refused !== undefined) throw new UserError(describeRefusal(refused));
+    const refusal = await accounts.setPassword(account, password, terminal.context.now(), revokesTokens);
+    if (refusal !== undefined) throw new UserError(describeRefusal(refusal));
     const tokens = revokesTokens ? "revoked all app tokens" : "ended all sessions. App tokens stay valid";
     terminal.say(`Changed the password of "${name}" and ${tokens}.`);
   });
@@ -58,8 +58,8 @@ export async function deleteUser(terminal: Terminal, name: string, isConfirmed: 
   await terminal.confirm(question, isConfirmed);
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
-    const refused = await accounts.delete(asUser(user), terminal.context.now());
-    if (refused !== undefined) throw new UserError(describeRefusal(refused));
+    const refusal = await accounts.delete(asUser(user), terminal.context.now());
+    if (refusal !== undefined) throw new UserError(describeRefusal(refusal));
     terminal.say(`Deleted account "${name}" and all its data.`);
   });
 }
@@ -100,7 +100,7 @@ export async function createToken(
     lifetimeDays === undefined ? undefined : new Date(terminal.context.now().getTime() + lifetimeDays * DAY_MS);
   await withAccounts(terminal, async (accounts) => {
     const { user, disabledAt } = await accountOf(terminal, accounts, name);
-    if (disabledAt !== undefined) throw new UserError(describeRefusal({ refused: "disabled" }));
+    if (disabledAt !== undefined) throw new UserError(describeRefusal({ reason: "disabled" }));
     const issued = await accounts.createToken(
       asUser(user),
       { label, scope: readOnly ? "read" : "write", expiresAt },
@@ -166,8 +166,8 @@ export function readDays(text: string | undefined): number | undefined {
 }
 
 export function describeRefusal(refusal: AccountRefusal): string {
-  if (refusal.refused === "invalid") return `${refusal.detail}.`;
-  const texts: Partial<Record<AccountRefusal["refused"], string>> = {
+  if (refusal.reason === "invalid") return `${refusal.detail}.`;
+  const texts: Partial<Record<AccountRefusal["reason"], string>> = {
     "name-taken": "An account with this name already exists.",
     full: "There are already too many tokens or unused links. Revoke some that are no longer needed, or wait until they expire.",
     disabled: "The account is disabled. Enable it first: earmark user enable NAME",
@@ -175,5 +175,5 @@ export function describeRefusal(refusal: AccountRefusal): string {
     "last-admin":
       "The account is the only administrator. Make another one an administrator first: earmark user admin NAME",
   };
-  return texts[refusal.refused] ?? "The account has been deleted.";
+  return texts[refusal.reason] ?? "The account has been deleted.";
 }

@@ -112,7 +112,7 @@ async function prepareAccounts(
   if (config.admin === undefined) return (await people.createSetupLink(now))?.secret;
   if (!(await accounts.isEmpty())) return undefined;
   const created = await accounts.create(config.admin.name, config.admin.password, now);
-  if (isRefused(created) && created.refused === "invalid")
+  if (isRefused(created) && created.reason === "invalid")
     throw new UserError(`${created.detail}. Check EARMARK_ADMIN_USER and EARMARK_ADMIN_PASSWORD.`);
   return undefined;
 }

@@ -121,11 +121,11 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
       const wanted = readNewPassword(await readJson(request, response, maxBytes));
       if (caller.credential === undefined) throw failure("no-password");
       const change = { ...wanted, session: caller.credential.id, networks: clientOf(request).networks };
-      const refused = await accounts.changePassword(caller, change, clock());
-      if (refused !== undefined) {
+      const refusal = await accounts.changePassword(caller, change, clock());
+      if (refusal !== undefined) {
         // An expired session must not learn whether the password is right.
         await caller.requireAccess();
-        throw toFailure(refused, "current_password");
+        throw toFailure(refusal, "current_password");
       }
       hub.recheck(caller.user);
       respondEmpty(response);
@@ -134,8 +134,8 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
     async deleteAccount({ request, response, caller }: Call): Promise<void> {
       requireRecentSignIn(caller, clock());
       const actor = { name: referenceOf(await accountOf(accounts, caller.user)), address: clientOf(request).address };
-      const refused = await accounts.delete({ ...caller, actor }, clock());
-      if (refused !== undefined) throw toFailure(refused, "password");
+      const refusal = await accounts.delete({ ...caller, actor }, clock());
+      if (refusal !== undefined) throw toFailure(refusal, "password");
       hub.recheck(caller.user);
       respondEmpty(response, clearCookie(request));
     },
@@ -151,7 +151,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
           )
         : await accounts.signIn({ ...credentials, ...client }, clock());
       if (isRefused(issued)) {
-        if (issued.refused === "too-often" || issued.refused === "disabled") throw toFailure(issued, "password");
+        if (issued.reason === "too-often" || issued.reason === "disabled") throw toFailure(issued, "password");
         logFailedSignIn(request, readClient, isPasskey ? "passkey" : "password");
         throw isPasskey ? failure("passkey-failed") : toFailure(issued, "password");
       }
@@ -251,7 +251,7 @@ export function toFailure(
   passwordAttribute: "password" | "current_password",
   added: keyof typeof MAXIMA = "token",
 ): RequestFailure {
-  switch (refusal.refused) {
+  switch (refusal.reason) {
     case "too-often":
       return failure("too-many-attempts", retryAfter(refusal.wait));
     case "invalid":
@@ -268,7 +268,7 @@ export function toFailure(
     case "no-password":
     case "last-admin":
     case "identity-taken":
-      return failure(refusal.refused);
+      return failure(refusal.reason);
     case "invalid-passkey":
       return failure("invalid-passkey", { source: { pointer: "/data/attributes/passkey" } });
     case "full": {

@@ -128,8 +128,8 @@ async function readUser(
   if (credentials !== undefined) {
     const user = await signIn.withPassword({ ...credentials, networks }, at);
     if (!isRefused(user)) return user;
-    if (user.refused === "too-often") throw failure("too-many-attempts", retryAfter(user.wait));
-    if (user.refused !== "disabled") logFailedSignIn(request, readClient, "app");
+    if (user.reason === "too-often") throw failure("too-many-attempts", retryAfter(user.wait));
+    if (user.reason !== "disabled") logFailedSignIn(request, readClient, "app");
     throw failure("invalid-credentials");
   }
   const token = acceptsBearer ? readBearer(authorization) : undefined;

@@ -26,7 +26,7 @@ export function createAppLoginHandlers(
   };
   const throwIfRefused = async <T extends object>(caller: Principal, decision: T | AccountRefusal): Promise<T> => {
     if (!isRefused(decision)) return decision;
-    if (decision.refused !== "gone") throw toFailure(decision, "password");
+    if (decision.reason !== "gone") throw toFailure(decision, "password");
     // A revoked session must not learn what others decided.
     await caller.requireAccess();
     throw notFound();

@@ -59,9 +59,9 @@ export function createPeopleHandlers(
       const user = userOf(params);
       const kind = readAccountChange(await readJson(request, response, maxBytes));
       const work = async () => (kind === undefined ? undefined : people.change(caller, user, kind, clock()));
-      const refused = await administer(call, work);
-      if (refused?.refused === "gone") throw notFound("Account");
-      if (refused !== undefined) throw toFailure(refused, "password");
+      const refusal = await administer(call, work);
+      if (refusal?.reason === "gone") throw notFound("Account");
+      if (refusal !== undefined) throw toFailure(refusal, "password");
       hub.recheck(user);
       respond(response, 200, JSON_API, writeOne(accountResource(await personOf(user), basePath)));
     },
@@ -70,9 +70,9 @@ export function createPeopleHandlers(
       const { response, caller, params } = call;
       const user = userOf(params);
       requireRecentSignIn(caller, clock());
-      const refused = await administer(call, () => accounts.delete(caller, clock(), user));
-      if (refused?.refused === "gone") throw notFound("Account");
-      if (refused !== undefined) throw toFailure(refused, "password");
+      const refusal = await administer(call, () => accounts.delete(caller, clock(), user));
+      if (refusal?.reason === "gone") throw notFound("Account");
+      if (refusal !== undefined) throw toFailure(refusal, "password");
       hub.recheck(user);
       respondEmpty(response);
     },
@@ -81,8 +81,8 @@ export function createPeopleHandlers(
       const { request, response, caller, params } = call;
       const issued = await administer(call, () => people.createResetLink(caller, userOf(params), clock()));
       if (isRefused(issued)) {
-        if (issued.refused === "gone") throw notFound("Account");
-        throw issued.refused === "full" ? tooMany(MAX_RESET_LINKS) : toFailure(issued, "password");
+        if (issued.reason === "gone") throw notFound("Account");
+        throw issued.reason === "full" ? tooMany(MAX_RESET_LINKS) : toFailure(issued, "password");
       }
       const url = `${serverUrlOf(request.raw)}/reset-password#${issued.secret}`;
       respond(response, 201, JSON_API, writeOne(resetLinkResource(issued.credential, url)));
