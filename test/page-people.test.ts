@@ -131,7 +131,7 @@ await describe("page: people", async () => {
 
     const path = link.slice(server.url.length);
     const person = await visit({ path });
-    await heading(person.page, people.newTitle).waitFor();
+    await heading(person.page, people.newPasswordTitle).waitFor();
     assert.ok(!(await pageContents(person.page)).includes("emr_"), "the secret has left the address bar");
     const password = field(person.page, account.newPassword);
     await password.fill("a longer one this time");
@@ -139,14 +139,14 @@ await describe("page: people", async () => {
     await button(person.page, en.showPassword).click();
     assert.equal(await password.getAttribute("type"), "text");
     await person.page.getByLabel(people.revokeTokens).check();
-    await button(person.page, people.newSubmit).click();
+    await button(person.page, people.newPasswordSubmit).click();
     await heading(person.page, en.list.emptyTitle).waitFor();
     assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);
 
     const again = await visit({ path });
     again.allow(/^response: 403 POST \S+\/v1\/password-resets/);
     await field(again.page, account.newPassword).fill("another password");
-    await button(again.page, people.newSubmit).click();
+    await button(again.page, people.newPasswordSubmit).click();
     await again.page.getByText(people.errors["invalid-reset-link"]).waitFor();
   });
 });

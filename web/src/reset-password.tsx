@@ -21,14 +21,14 @@ export function ResetPassword({ link, onDone }: { link: string; onDone: () => vo
       await resets.resetPassword({ link, password, revokeTokens });
       onDone();
       await finishSignIn();
-      showNotice(words.newDone);
+      showNotice(words.newPasswordDone);
     },
     (cause) => explainError(cause, words.errors),
   );
   return (
     <>
-      <h1>{words.newTitle}</h1>
-      <p class="muted">{words.newLead}</p>
+      <h1>{words.newPasswordTitle}</h1>
+      <p class="muted">{words.newPasswordLead}</p>
       <form class="stack" onSubmit={submit}>
         <Field
           label={account.newPassword}
@@ -55,7 +55,7 @@ export function ResetPassword({ link, onDone }: { link: string; onDone: () => vo
         </div>
         <p class="buttons">
           <button type="submit" class="button primary" aria-disabled={isBusy}>
-            {words.newSubmit}
+            {words.newPasswordSubmit}
           </button>
         </p>
       </form>

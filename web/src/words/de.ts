@@ -98,8 +98,9 @@ export const de: Words = {
     "passkey-failed": "Dieser Passkey hat nicht funktioniert. Versuche es noch einmal oder melde dich anders an.",
     "invalid-passkey": "Dieser Passkey konnte nicht hinzugefügt werden. Versuche es noch einmal.",
     "too-many-passkeys": "Du hast die Höchstzahl an Passkeys erreicht. Entferne einen, den du nicht mehr brauchst.",
-    "identity-taken": "Diese Anmeldung ist bereits mit einem anderen Konto verknüpft. Trenne sie zuerst dort.",
-    "too-many-identities": "Dein Konto hat zu viele Verknüpfungen. Entferne zuerst eine.",
+    "identity-taken":
+      "Diese Single-Sign-on-Anmeldung ist bereits mit einem anderen Konto verknüpft. Trenne sie zuerst dort.",
+    "too-many-identities": "Dein Konto hat zu viele Single-Sign-on-Verknüpfungen. Trenne zuerst eine.",
     "oidc-denied": "Die Anmeldung wurde abgebrochen.",
     "oidc-failed": "Die Anmeldung hat nicht funktioniert oder zu lange gedauert. Versuche es noch einmal.",
     "no-account":

@@ -97,8 +97,8 @@ export const en = {
     "passkey-failed": "This passkey didn’t work. Try again, or sign in another way.",
     "invalid-passkey": "This passkey couldn’t be added. Try again.",
     "too-many-passkeys": "You have reached the maximum number of passkeys. Remove one you no longer use.",
-    "identity-taken": "This sign-in is already linked to another account. Unlink it there first.",
-    "too-many-identities": "Your account has too many linked sign-ins. Unlink one first.",
+    "identity-taken": "This single sign-on login is already linked to another account. Unlink it there first.",
+    "too-many-identities": "Your account has too many linked single sign-on logins. Unlink one first.",
     "oidc-denied": "The sign-in was cancelled.",
     "oidc-failed": "The sign-in didn’t work or took too long. Try again.",
     "no-account":

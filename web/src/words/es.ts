@@ -95,8 +95,8 @@ export const es: Words = {
     "passkey-failed": "Esta llave de acceso no funcionó. Inténtalo de nuevo o inicia sesión de otra forma.",
     "invalid-passkey": "No se pudo añadir esta llave de acceso. Inténtalo de nuevo.",
     "too-many-passkeys": "Has alcanzado el número máximo de llaves de acceso. Elimina una que ya no uses.",
-    "identity-taken": "Este inicio de sesión ya está vinculado a otra cuenta. Desvincúlalo allí primero.",
-    "too-many-identities": "Tu cuenta tiene demasiados vínculos. Elimina uno primero.",
+    "identity-taken": "Este inicio de sesión único ya está vinculado a otra cuenta. Desvincúlalo allí primero.",
+    "too-many-identities": "Tu cuenta tiene demasiados vínculos de inicio de sesión único. Elimina uno primero.",
     "oidc-denied": "Se canceló el inicio de sesión.",
     "oidc-failed": "El inicio de sesión no funcionó o tardó demasiado. Inténtalo de nuevo.",
     "no-account":

@@ -101,8 +101,10 @@ export const fr: Words = {
     "invalid-passkey": "Cette clé d’accès n’a pas pu être ajoutée. Réessayez.",
     "too-many-passkeys":
       "Vous avez atteint le nombre maximal de clés d’accès. Supprimez-en une que vous n’utilisez plus.",
-    "identity-taken": "Cette connexion est déjà associée à un autre compte. Dissociez-la d’abord de celui-ci.",
-    "too-many-identities": "Votre compte a trop d’associations. Supprimez-en une d’abord.",
+    "identity-taken":
+      "Cet identifiant d’authentification unique est déjà associé à un autre compte. Dissociez-le d’abord de celui-ci.",
+    "too-many-identities":
+      "Votre compte est associé à trop d’identifiants d’authentification unique. Dissociez-en un d’abord.",
     "oidc-denied": "La connexion a été annulée.",
     "oidc-failed": "La connexion a échoué ou a pris trop de temps. Réessayez.",
     "no-account":

@@ -92,8 +92,8 @@ export const zh: Words = {
     "passkey-failed": "此通行密钥无法使用。请重试，或使用其他方式登录。",
     "invalid-passkey": "无法添加此通行密钥。请重试。",
     "too-many-passkeys": "通行密钥数量已达上限。请移除不再使用的密钥。",
-    "identity-taken": "已有其他账户使用此身份登录。请先在那里取消关联。",
-    "too-many-identities": "您的账户关联过多。请先移除一个。",
+    "identity-taken": "此单点登录身份已关联到其他账户。请先在那里取消关联。",
+    "too-many-identities": "您的账户关联了过多的单点登录身份。请先取消关联一个。",
     "oidc-denied": "登录已取消。",
     "oidc-failed": "登录失败或超时。请重试。",
     "no-account":
