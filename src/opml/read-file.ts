@@ -1,7 +1,7 @@
 import { type Entry, InvalidOpml } from "./entry.ts";
 import { createDecoder, MAX_ENTRIES, markDuplicates, readOpml, toHttpUrl, truncateUrl } from "./read.ts";
 
-/** The opml element starts within this many characters. */
+/** The opml element must start within this many bytes. */
 const MAX_PREAMBLE = 64 * 1024;
 const URL_START = /^(?:https?|feed|itpc|pcast|podcast|rss):/i;
 

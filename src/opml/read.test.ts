@@ -262,7 +262,7 @@ test("OPML: feeds that Overcast marks as unsubscribed → skipped, unless they a
   assert.deepEqual(skippedIn([1, 2].map((number) => feed(number, "")).join("")), []);
 });
 
-test("OPML: long title → truncated to 300 characters, never within one", () => {
+test("OPML: long title → truncated to 300 characters, never within a character", () => {
   const read = (title: string) =>
     readOpml(Buffer.from(file(`<outline title="${title}" xmlUrl="https://a.example/"/>`)))[0]?.title;
   assert.equal(read("é".repeat(MAX_TITLE)), "é".repeat(MAX_TITLE));
@@ -354,7 +354,7 @@ test("OPML: random bytes → feeds or InvalidOpml", () => {
   );
 });
 
-test("OPML: a wrapper called feeds → not a folder; beside other feeds → a folder", () => {
+test('OPML: all feeds in an outline called "feeds" → not a folder; a feed outside it → a folder', () => {
   const inside = `<outline text="Feeds">${outline("https://a.example/1")}</outline>`;
   const foldersOf = (body: string) => readOpml(Buffer.from(file(body))).map(({ folders }) => folders);
   assert.deepEqual(foldersOf(inside), [undefined]);

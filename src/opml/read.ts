@@ -128,7 +128,8 @@ class OutlineReader implements TokenizerCallbacks {
         `The file is incomplete: it ends within a tag or comment that starts on line ${line}`,
         line,
       );
-    // Overcast may leave the attribute out where it is false.
+    // Overcast may omit `subscribed` on feeds that are not subscribed. So if any feed is marked as subscribed, Overcast feeds
+    // without the attribute count as not subscribed.
     if (!this.#hasSubscribedMark) return this.#feedOutlines;
     return this.#feedOutlines.map((outline) => ({
       ...outline,
@@ -287,9 +288,9 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
   const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
     const nested = cleanFolder(parents);
-    // Our exports list folders as categories too, which distinguishes a user's own folder with this name from a wrapper.
-    const isFolder = !isWrapped || (nested !== undefined && categories.includes(nested));
-    const folder = isFolder ? nested : cleanFolder(parents.slice(1));
+    // Our exports list folders as categories too, which distinguishes a user's own folder called "feeds" from a wrapper.
+    const isOutermostFolder = !isWrapped || (nested !== undefined && categories.includes(nested));
+    const folder = isOutermostFolder ? nested : cleanFolder(parents.slice(1));
     const folders = mergeFolders(folder === undefined ? [] : [folder], categories);
     return {
       feedUrl,
