@@ -13,7 +13,10 @@ export function readFeedSearch(document: unknown): string {
   return url;
 }
 
-/** The id of each feed is its GUID, the default id of a subscription to it, so the GUIDs must be distinct. */
+/**
+ * The id of each feed is its GUID, which is also the default id of a subscription to it. The caller must not pass two feeds
+ * with the same GUID.
+ */
 export function writeFeeds(feeds: readonly { readonly feedUrl: string; readonly title?: string }[]): string {
   const data = feeds.map(({ feedUrl, title }) => ({
     type: "feed",

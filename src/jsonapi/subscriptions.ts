@@ -65,7 +65,7 @@ export function toRequestFailure(refusal: Refusal, change: RequestedChange): Req
   return new RequestFailure(refusal.code === "quota-exceeded" ? { ...error, status: 403 } : error);
 }
 
-/** `podcast` is included if the query asks for it. */
+/** `podcast` is passed only if the query asks for it, and is then included. */
 export function writeSubscription(
   subscription: Subscription,
   basePath: string,
@@ -88,7 +88,7 @@ export function writeChangedSubscription(subscription: Subscription, basePath: s
   return `{"jsonapi":${JSONAPI},"data":${writeSubscriptionResource(subscription, basePath)},"meta":${JSON.stringify(meta)}}`;
 }
 
-/** Podcast N belongs to item N. Podcasts are included if the query asks for them. */
+/** `podcasts` are passed only if the query asks for them, and are then included. Podcast N belongs to item N. */
 export function writeSubscriptionPage(
   { items, total }: Page,
   query: ListQuery,
