@@ -49,7 +49,7 @@ export interface PodcastRecord {
   readonly etag: string | null;
   readonly lastModified: string | null;
   /** 1 if the publisher accepts only the longer user agent. */
-  readonly needsSuffix: number;
+  readonly needsUserAgentSuffix: number;
   /** When to fetch the feed again; not before `notBefore`, even if a user asks for it. */
   readonly nextAt: number;
   readonly notBefore: number;
@@ -84,7 +84,7 @@ export function newRecord(at: number): PodcastRecord {
     artworkAt: 0,
     etag: null,
     lastModified: null,
-    needsSuffix: 0,
+    needsUserAgentSuffix: 0,
     nextAt: at,
     notBefore: 0,
     failures: 0,

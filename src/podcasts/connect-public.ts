@@ -74,7 +74,10 @@ async function lookup(host: string, resolve: Resolve): Promise<readonly Address[
   }
 }
 
-/** Waits for the event; fails with `reason`. The socket keeps its error listener, but the request reports later errors. */
+/**
+ * Waits for the event; fails with `reason`. The error listener stays on the socket but has no further effect: later errors
+ * are reported by the HTTP request.
+ */
 function waitForEvent(
   socket: Socket,
   event: "connect" | "secureConnect",

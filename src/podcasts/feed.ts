@@ -16,8 +16,8 @@ export interface FeedRequest {
   /** From the last response, for a conditional request. */
   readonly etag?: string | undefined;
   readonly lastModified?: string | undefined;
-  /** From the last response: whether to try the user agent with its suffix first. */
-  readonly needsSuffix?: boolean | undefined;
+  /** From the last response: whether to send the user agent with `SUFFIX` (fetch-feed.ts) first. */
+  readonly needsUserAgentSuffix?: boolean | undefined;
 }
 
 /** Why a fetch failed. Stable: stored in the database and shown to users. */
@@ -66,8 +66,8 @@ export interface FeedRead extends FetchSuccess {
   readonly metadata: FeedMetadata;
   readonly etag?: string;
   readonly lastModified?: string;
-  /** The server accepted only the user agent with its suffix; pass this on in the next request. */
-  readonly needsSuffix: boolean;
+  /** Whether the server accepted only the user agent with `SUFFIX` (fetch-feed.ts). To be passed on in the next request. */
+  readonly needsUserAgentSuffix: boolean;
 }
 
 /** The feed is as it was when `etag` or `lastModified` was received. */

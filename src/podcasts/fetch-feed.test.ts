@@ -43,7 +43,7 @@ test("conditional requests: invalid or long validators → neither sent nor retu
     response.writeHead(200, { etag: `"${"x".repeat(1_000)}"`, "last-modified": "" }).end(FEED);
   });
   const outcome = await fetchDirectly({ url, etag: "a\r\nx-evil: 1", lastModified: "\u4e00" });
-  assert.deepEqual(outcome, { kind: "read", metadata: { title: "Title" }, needsSuffix: false });
+  assert.deepEqual(outcome, { kind: "read", metadata: { title: "Title" }, needsUserAgentSuffix: false });
   for (const name of ["if-none-match", "if-modified-since", "x-evil"]) assert.equal(seen[0]?.[name], undefined, name);
 });
 
@@ -101,10 +101,10 @@ test("user agent: rejected with a challenge → retried with the suffix, which l
   const agents = () => seen.splice(0).map((headers) => headers["user-agent"]);
   const outcome = await fetchDirectly(url);
   assert.ok(outcome.kind === "read");
-  assert.equal(outcome.needsSuffix, true);
+  assert.equal(outcome.needsUserAgentSuffix, true);
   assert.deepEqual(agents(), [USER_AGENT, suffixed]);
-  const again = await fetchDirectly({ url, needsSuffix: true });
-  assert.equal(again.kind === "read" && again.needsSuffix, true);
+  const again = await fetchDirectly({ url, needsUserAgentSuffix: true });
+  assert.equal(again.kind === "read" && again.needsUserAgentSuffix, true);
   assert.deepEqual(agents(), [suffixed]);
 });
 
@@ -113,8 +113,8 @@ test("user agent: the suffix is rejected → retried without it", async () => {
     if (request.headers["user-agent"] === USER_AGENT) response.end(FEED);
     else response.writeHead(403, { "cf-mitigated": "challenge" }).end();
   });
-  const outcome = await fetchDirectly({ url, needsSuffix: true });
-  assert.equal(outcome.kind === "read" && outcome.needsSuffix, false);
+  const outcome = await fetchDirectly({ url, needsUserAgentSuffix: true });
+  assert.equal(outcome.kind === "read" && outcome.needsUserAgentSuffix, false);
 });
 
 test("user agent: rejected twice, or without a challenge → failure", async () => {

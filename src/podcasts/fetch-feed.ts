@@ -39,7 +39,7 @@ const MAX_VALIDATOR = 500;
 class Challenged extends Error {}
 
 export async function fetchFeed(client: Client, request: FeedRequest, signal: AbortSignal): Promise<FeedOutcome> {
-  const startsWithSuffix = request.needsSuffix === true;
+  const startsWithSuffix = request.needsUserAgentSuffix === true;
   try {
     try {
       return await fetchOnce(client, request, startsWithSuffix, signal, true);
@@ -83,7 +83,7 @@ function fetchOnce(
       ...optional("etag", readValidator(newEtag)),
       ...optional("lastModified", readValidator(newLastModified)),
       ...received,
-      needsSuffix: hasSuffix,
+      needsUserAgentSuffix: hasSuffix,
     };
   });
 }

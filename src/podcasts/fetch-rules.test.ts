@@ -12,7 +12,7 @@ const NEW = "https://new.example/a";
 const timing = { intervalMs: 7 * DAY, random: () => 0.5 };
 
 const read = (metadata: FeedMetadata = {}, more: object = {}): FeedOutcome => ({
-  ...{ kind: "read", metadata, needsSuffix: false, etag: '"e"' },
+  ...{ kind: "read", metadata, needsUserAgentSuffix: false, etag: '"e"' },
   ...more,
 });
 const unchanged = (more: object = {}): FeedOutcome => ({ kind: "unchanged", ...more });
@@ -56,7 +56,7 @@ describe("next fetch", () => {
     assert.deepEqual([after(...steps, [20, read()]).failures, waitOf(after(...steps, [20, read()]), 20)], [0, 7 * DAY]);
   });
 
-  test("next: Retry-After → at least that long, up to 30 days, for refreshes too; negative → ignored", () => {
+  test("next: Retry-After → at least that long, up to 30 days, even if a user asks for a fetch; negative → ignored", () => {
     const limited = (retryAfterSeconds: number) => after([0, http(429, { retryAfterSeconds })]);
     assert.deepEqual([waitOf(limited(7_200)), limited(7_200).notBefore], [2 * HOUR, T0 + 2 * HOUR]);
     assert.deepEqual([waitOf(limited(60)), limited(60).notBefore], [HOUR, T0 + 60_000]);
@@ -115,7 +115,7 @@ describe("metadata", () => {
     assert.equal(after(OK, [1, read({ title: "U" })]).title, "U");
   });
 
-  test("metadata: the page of a captive portal → only the time of the check changes", () => {
+  test("metadata: the page of a captive portal → a failure; metadata and status stay", () => {
     const [before, now] = [after(OK), after(OK, [1, failed("not-a-feed")])];
     const { checkedAt, nextAt, failures, failure, failureSince, ...rest } = now;
     assert.deepEqual({ ...before, ...rest }, before);

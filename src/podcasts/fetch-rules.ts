@@ -15,7 +15,7 @@ const MAX_RETRY_MS = 7 * DAY_MS;
 const GONE_RETRY_MS = 30 * DAY_MS;
 /** A working feed gets the status `failing` only after this many failures, because most problems resolve themselves. */
 const FAILURES_UNTIL_FAILING = 3;
-/** A feed counts as gone after 410 responses for this long, or after its URL or host has been missing for this long. */
+/** A feed counts as gone after 410 responses for `GONE_MS`, or after its URL or host has been missing for `MISSING_MS`. */
 const GONE_MS = DAY_MS;
 const MISSING_MS = 30 * DAY_MS;
 /** A move is accepted once it has been seen this many times over this period; until then the feed is fetched more often. */
@@ -33,7 +33,10 @@ export interface FetchTiming {
   readonly random: () => number;
 }
 
-/** The URL to fetch: that of a subscriber, unless the feed has moved. https is preferred, because it sorts after http. */
+/**
+ * The URL to fetch: that of a subscriber, unless the feed has moved. An https URL is preferred: it sorts after http, and the
+ * last URL is used.
+ */
 export function urlToFetch(feedUrls: readonly string[], movedTo: string | null): string | undefined {
   return movedTo ?? feedUrls.toSorted().at(-1);
 }
@@ -69,7 +72,7 @@ function applySuccess(
     ...{ nextAt: Math.round(nextAt), notBefore: 0, failures: 0, failure: null, failureSince: 0 },
   };
   if (outcome.kind === "unchanged") return next;
-  const { metadata, etag = null, lastModified = null, needsSuffix } = outcome;
+  const { metadata, etag = null, lastModified = null, needsUserAgentSuffix } = outcome;
   return {
     ...next,
     // An empty value never replaces a known one.
@@ -83,7 +86,7 @@ function applySuccess(
     newFeedUrl: metadata.newFeedUrl || null,
     etag,
     lastModified,
-    needsSuffix: needsSuffix ? 1 : 0,
+    needsUserAgentSuffix: needsUserAgentSuffix ? 1 : 0,
   };
 }
 

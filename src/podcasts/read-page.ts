@@ -52,7 +52,7 @@ function isFetchable({ hostname }: URL, isAllowed: (address: string) => boolean)
   return !/(?:^|\.)localhost\.?$/.test(hostname);
 }
 
-/** Reads `<link rel="alternate" type="application/rss+xml">` and the like, wherever in the page. */
+/** Reads `<link rel="alternate" type="application/rss+xml">` and the like, anywhere in the page. */
 class PageReader extends HtmlTokens {
   readonly #isAllowed: (address: string) => boolean;
   readonly #feeds = new Map<string, DeclaredFeed>();

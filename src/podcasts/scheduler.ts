@@ -31,8 +31,8 @@ const INACTIVE_CHECK_MS = 24 * 60 * 60 * 1_000;
 /** Pause between two fetches from a host. */
 const HOST_PAUSE_MS = 1_000;
 /**
- * Pause between the starts of two fetches, so that fetches that publishers answer immediately do not slow down the requests
- * of clients.
+ * Minimum time between the starts of two fetches. Without it, a burst of fetches that finish quickly would slow down client
+ * requests.
  */
 const START_PAUSE_MS = 40;
 
@@ -309,12 +309,12 @@ export class Scheduler {
     this.#fetcher ??= this.#options.createFetcher();
     const fetcher = await this.#fetcher;
     const started = performance.now();
-    const { etag, lastModified, needsSuffix } = record;
+    const { etag, lastModified, needsUserAgentSuffix } = record;
     const request = {
       url: record.movedTo ?? feedUrl,
       etag: etag ?? undefined,
       lastModified: lastModified ?? undefined,
-      needsSuffix: needsSuffix === 1,
+      needsUserAgentSuffix: needsUserAgentSuffix === 1,
     };
     const outcome = await fetcher.fetchFeed(request, signal);
     // A function, because TypeScript assumes that `aborted` does not change.

@@ -29,7 +29,7 @@ const COLUMNS: readonly (readonly [property: keyof PodcastRecord, column: string
   ["artworkAt", "artwork_at", "number"],
   ["etag", "etag", "text"],
   ["lastModified", "last_modified", "text"],
-  ["needsSuffix", "needs_suffix", "number"],
+  ["needsUserAgentSuffix", "needs_suffix", "number"],
   ["nextAt", "next_at", "number"],
   ["notBefore", "not_before", "number"],
   ["failures", "failures", "number"],

@@ -95,7 +95,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
         ...{
           etag: '"e"',
           lastModified: "m",
-          needsSuffix: 1,
+          needsUserAgentSuffix: 1,
           nextAt: 8,
           notBefore: 9,
           failures: 10,
