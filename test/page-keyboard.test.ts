@@ -185,6 +185,21 @@ describe("keyboard", { concurrency: 3 }, () => {
     });
   }
 
+  test("keyboard: PageDown on a phone → Shift+Tab reaches the row above, even before a scroll event", async () => {
+    const noScrollEvents = `addEventListener("scroll", (event) => event.stopImmediatePropagation(), true)`;
+    const prepare = (page: Page) => page.addInitScript({ content: noScrollEvents });
+    const { page, finish } = await visit({ size: "phone", feeds: numberedFeeds(60), prepare });
+    await removeButton(page, "pod-60.example").focus();
+    for (const host of ["pod-50.example", "pod-40.example", "pod-30.example"]) {
+      await page.keyboard.press("PageDown");
+      await until(() => focused(page), removeLabel(host));
+    }
+    const row = () => page.evaluate<string>(`document.activeElement.closest("li")?.dataset.index`);
+    while ((await row()) === "30") await page.keyboard.press("Shift+Tab");
+    assert.equal(await row(), "29");
+    await finish();
+  });
+
   test("keyboard: Tab → visual order, and the skip link leads to the content", async () => {
     const { page, finish } = await visit({ feeds: THREE.slice(0, 1) });
     await rows(page).first().waitFor();

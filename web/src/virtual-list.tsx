@@ -32,7 +32,8 @@ export function VirtualList({ count, label, height, row, focusRow, onRowKey }: V
   const lastFocus = useRef<FocusTarget | undefined>(undefined);
   const cache = useRef({ row, rows: new Map<number, ComponentChildren>() });
   const pixels = height * useRemSize();
-  const [from, to] = useVisibleRange(list, count, pixels);
+  const { range, measure } = useVisibleRange(list, count, pixels);
+  const [from, to] = range;
 
   useLayoutEffect(() => {
     const last = lastFocus.current;
@@ -57,7 +58,10 @@ export function VirtualList({ count, label, height, row, focusRow, onRowKey }: V
     setFocused(next.index);
     const top = (list.current?.getBoundingClientRect().top ?? 0) + scrollY + next.index * pixels;
     const isVisible = top > scrollY + 2 * pixels && top < scrollY + innerHeight - 3 * pixels;
-    if (!isVisible) scrollTo({ top: top - innerHeight / 2 });
+    if (isVisible) return;
+    scrollTo({ top: top - innerHeight / 2 });
+    // Without waiting for the event, so that the rows around this one are there when the next key is pressed.
+    measure();
   };
   if (focusRow) {
     focusRow.current = (index) => {
@@ -124,16 +128,16 @@ export function VirtualList({ count, label, height, row, focusRow, onRowKey }: V
   );
 }
 
-/** The rows to render: the first, and the one after the last. */
-function useVisibleRange(list: { current: Element | null }, count: number, pixels: number): readonly [number, number] {
+/** `range` has the first row to render, and the one after the last; `measure` updates it. */
+function useVisibleRange(list: { current: Element | null }, count: number, pixels: number) {
   const [range, setRange] = useState<readonly [number, number]>([0, 2 * OVERSCAN]);
+  const measure = () => {
+    const top = list.current?.getBoundingClientRect().top ?? 0;
+    const first = Math.max(0, Math.floor(-top / pixels) - OVERSCAN);
+    const last = Math.ceil((innerHeight - top) / pixels) + OVERSCAN;
+    setRange((range) => (range[0] === first && range[1] === last ? range : [first, last]));
+  };
   useLayoutEffect(() => {
-    const measure = () => {
-      const top = list.current?.getBoundingClientRect().top ?? 0;
-      const first = Math.max(0, Math.floor(-top / pixels) - OVERSCAN);
-      const last = Math.ceil((innerHeight - top) / pixels) + OVERSCAN;
-      setRange((range) => (range[0] === first && range[1] === last ? range : [first, last]));
-    };
     measure();
     addEventListener("scroll", measure, { passive: true });
     addEventListener("resize", measure);
@@ -142,7 +146,7 @@ function useVisibleRange(list: { current: Element | null }, count: number, pixel
       removeEventListener("resize", measure);
     };
   }, [count, pixels]);
-  return range;
+  return { range, measure };
 }
 
 function focusTargetOf(item: HTMLElement, element: Element): FocusTarget {
