@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import type axe from "axe-core";
-import { type BrowserContext, type CDPSession, chromium, type Page, type Request } from "playwright-core";
+import { type Browser, type BrowserContext, type CDPSession, chromium, type Page, type Request } from "playwright-core";
 import { findChromium } from "./chromium.ts";
 
 export interface PageOptions {
@@ -60,14 +60,7 @@ const ARGUMENTS = [
 
 /** A headless browser for the tests of a file; closed after them. */
 export async function launch(): Promise<TestBrowser> {
-  const { path, args, env } = await findChromium();
-  const browser = await chromium.launch({
-    executablePath: path,
-    args: [...args, ...ARGUMENTS],
-    env: { ...process.env, ...env },
-    // Not available to root and in many containers. The pages are our own.
-    chromiumSandbox: false,
-  });
+  const browser = await start().catch(start);
   const close = () => browser.close();
   after(close);
   return {
@@ -86,6 +79,18 @@ export async function launch(): Promise<TestBrowser> {
     },
     close,
   };
+}
+
+/** Chromium itself crashes now and then while it starts, so `launch` tries twice. */
+async function start(): Promise<Browser> {
+  const { path, args, env } = await findChromium();
+  return chromium.launch({
+    executablePath: path,
+    args: [...args, ...ARGUMENTS],
+    env: { ...process.env, ...env },
+    // Not available to root and in many containers. The pages are our own.
+    chromiumSandbox: false,
+  });
 }
 
 /** Set by `WATCHER`. */

@@ -195,7 +195,7 @@ function chromiumIn(folder: string, { path, args, libraries }: Unpacked): Chromi
   if (!existsSync(fonts) || readFileSync(fonts, "utf8") !== text) writeFileSync(fonts, text);
   return {
     path: join(folder, path),
-    args,
+    args: args.filter((arg) => !UNWANTED.includes(arg.split("=")[0])),
     env: { FONTCONFIG_FILE: fonts, ...(fromHere.length > 0 ? { LD_LIBRARY_PATH: paths.join(":") } : {}) },
   };
 }
@@ -236,13 +236,15 @@ async function tryPage(folder: string, unpacked: Unpacked): Promise<void> {
 }
 
 /** Options of the npm package that disable what the tests check, or that are meant for AWS Lambda. */
-const UNWANTED = [
+const UNWANTED: readonly (string | undefined)[] = [
   "--disable-web-security",
   "--allow-running-insecure-content",
   "--disable-site-isolation-trials",
   "--single-process",
   // Without a zygote, every page starts its process from the beginning.
   "--no-zygote",
+  // Drawing crashes now and then. In its own process, it is restarted; in this one, it ends the browser.
+  "--in-process-gpu",
   // Playwright sets these itself, and only the last one counts.
   "--headless",
   "--disable-features",
@@ -263,7 +265,7 @@ async function fillFromNpm(folder: string): Promise<Unpacked> {
     env: { ...process.env, TMPDIR: folder, AWS_EXECUTION_ENV: "AWS_Lambda_nodejs24.x" },
     timeout: 5 * MINUTE,
   });
-  const args = (JSON.parse(stdout) as string[]).filter((arg) => !UNWANTED.includes(arg.split("=")[0] ?? ""));
+  const args = JSON.parse(stdout) as string[];
   const withLibraries = (libraries: readonly string[]) => ({ path: "chromium", args, libraries });
   const attempts = [
     async () => withLibraries([]),
