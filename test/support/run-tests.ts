@@ -12,11 +12,11 @@ export const API_TESTS = [
   "test/apps/*.test.ts",
 ];
 
-/** Tests that measure the memory or speed of their process, replace its timers for good, or share a browser. */
+/** Tests that measure the memory or speed of their process, or replace its timers for good. */
 const ALONE = [
   "src/http/{body,body-framing,event-hub,pipelining,timeouts}.test.ts",
   "src/{limits,opml/read}.test.ts",
-  "test/{linear,page}-*.test.ts",
+  "test/linear-*.test.ts",
 ];
 
 /** A test file that takes longer has hung, and so has a process that does not end after its last file. */
