@@ -76,7 +76,7 @@ async function checkServer(config: Config): Promise<Finding[]> {
   return [
     {
       state: "warning",
-      what: `The server with these settings is ${message}`,
+      what: `The server on ${config.host}, port ${config.port} is ${message}`,
       advice: "Start it: earmark serve",
     },
   ];
