@@ -77,8 +77,8 @@ export async function compareChanges(
   });
   const [none, unchanged, page25, changes, page100] = measured.map(({ runs }) => ratesOf(runs));
   const comparisons: readonly (readonly Comparison[])[] = [
-    [compare("of the rate of pages of 25", none ?? [], page25 ?? [], nothing)],
-    [compare("of the rate of pages of 25", unchanged ?? [], page25 ?? [], nothing)],
+    [compare("times the rate of pages of 25", none ?? [], page25 ?? [], nothing)],
+    [compare("times the rate of pages of 25", unchanged ?? [], page25 ?? [], nothing)],
     [],
     [compare("times the time of a page of 100", page100 ?? [], changes ?? [], some)],
     [],
@@ -103,7 +103,10 @@ export async function compareRemovals(bench: Bench, name: string, engine: Engine
   }
   await server.stop();
   await engine.drop(database);
-  return { name, rows: [{ name: "removals", comparisons: [{ what: "of the rate of adds", rounds: ratios, target }] }] };
+  return {
+    name,
+    rows: [{ name: "removals", comparisons: [{ what: "times the rate of adds", rounds: ratios, target }] }],
+  };
 }
 
 /** Measures the memory of thousands of open event streams, how soon they are notified, and their effect on other requests. */

@@ -79,7 +79,7 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
         devices: await apps.devices(account.user),
         actionPages: apps.everyAction(account.user),
       },
-      readTotal: async () => (await store.page(account.user, { offset: 0, size: 1 })).total,
+      readSubscriptionCount: async () => (await store.page(account.user, { offset: 0, size: 1 })).total,
       subscriptionPages: everySubscription(store, account.user),
     };
     const { basePath } = terminal.context.config();

@@ -92,7 +92,7 @@ test("actions: a body that is not an array, or too long → refused", () => {
   assert.deepEqual(readActions(new Array(MAX_UPLOADED_ACTIONS).fill(one)), []);
 });
 
-test("actions: a play, written → lower-case action, UTC time without a zone, all three numbers", async () => {
+test("actions: writing a play action → lower-case action, UTC time without a zone, all three numbers", async () => {
   assert.deepEqual(await write(STORED), {
     actions: [
       {
@@ -111,7 +111,7 @@ test("actions: a play, written → lower-case action, UTC time without a zone, a
   });
 });
 
-test("actions: no guid, device or numbers, written → no such members", async () => {
+test("actions: writing an action without guid, device or numbers → no such members", async () => {
   const { actions } = await write({
     ...STORED,
     guid: undefined,
@@ -126,7 +126,7 @@ test("actions: no guid, device or numbers, written → no such members", async (
   }
 });
 
-test("actions: none or several pages, written → one array", async () => {
+test("actions: writing none or several pages → one array", async () => {
   assert.equal(await writeAll(), '{"actions":[],"timestamp":1800000000}');
   const { actions } = JSON.parse(await writeAll([], [STORED, STORED], [], [STORED]));
   assert.equal(actions.length, 3);

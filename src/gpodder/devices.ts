@@ -7,19 +7,19 @@ export function readDevice(document: unknown): DeviceChanges {
   if (!isObject(document))
     throw failure("malformed-document", { reason: "The body must be a JSON object with `caption` and `type`" });
   const { caption, type } = document;
-  const text = typeof caption === "string" ? truncate(caption.trim()) : "";
+  const text = typeof caption === "string" ? cleanCaption(caption.trim()) : "";
   return { ...(text === "" ? {} : { caption: text }), ...(typeof type === "string" ? { type: readType(type) } : {}) };
 }
 
 const TYPES: ReadonlySet<string> = new Set(DEVICE_TYPES);
 
-/** Some apps have other types, but gPodder rejects a list of devices that contains an unknown one. */
+/** Some apps send other types, but gPodder rejects a list of devices if it does not know the type of one of them. */
 function readType(type: string): DeviceType {
   const lower = type.toLowerCase();
   return TYPES.has(lower) ? (lower as DeviceType) : "other";
 }
 
-function truncate(text: string): string {
+function cleanCaption(text: string): string {
   const characters = Array.from(
     text
       .slice(0, 2 * MAX_CAPTION)

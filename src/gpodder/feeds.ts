@@ -28,7 +28,7 @@ function readUrls(value: unknown, member: string): string[] {
   return value.filter((url) => typeof url === "string" && url !== "");
 }
 
-/** The gPodder API refuses the same URL in both lists. AntennaPod relies on that to repair its queue. */
+/** The gPodder API refuses the same URL in both lists. AntennaPod relies on that to repair its queue of unsent changes. */
 export function requireNoContradiction({ add, remove }: ChangedFeeds): void {
   const added = new Set(add);
   if (remove.some((url) => added.has(url)))
@@ -51,7 +51,10 @@ export async function* writeFeedChanges(
   yield `],"remove":${JSON.stringify(remove)},"timestamp":${timestamp}}`;
 }
 
-/** The chunks of a response to an upload. `rewritten` has pairs: the URL as sent, and as stored or "" if it was rejected. */
+/**
+ * The chunks of a response to an upload. Each pair in `rewritten` is a URL as sent and the same URL as stored; the second
+ * is "" if the URL was rejected.
+ */
 export function* writeUploadResult(
   timestamp: number,
   rewritten: readonly (readonly [string, string])[],

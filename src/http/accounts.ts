@@ -73,11 +73,11 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
       const owned = KINDS.map((kind) => validCredentials(accounts, caller.user, kind, now));
       const credentials = (await Promise.all(owned)).flat();
       const [account, devices] = await Promise.all([accountOf(accounts, caller.user), apps.devices(caller.user)]);
-      const readTotal = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;
+      const readSubscriptionCount = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;
       const subscriptionPages = everySubscription(store, caller.user, caller.requireAccess);
       const actionPages = apps.everyAction(caller.user, caller.requireAccess);
       const everything = writeAccountExport(
-        { account, credentials, devices, readTotal, subscriptionPages, actionPages },
+        { account, credentials, devices, readSubscriptionCount, subscriptionPages, actionPages },
         basePath,
       );
       await respondInPieces(request, response, everything, downloadOf(JSON_API.contentType, "earmark.json"));

@@ -40,7 +40,7 @@ test("account export: list in batches of any size → one complete document", as
     account: ANN,
     credentials: [TOKEN],
     devices: [PHONE],
-    readTotal: async () => 3,
+    readSubscriptionCount: async () => 3,
     subscriptionPages: subscriptionPages(),
     actionPages: actionPages(),
   };

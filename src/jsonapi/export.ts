@@ -12,18 +12,18 @@ export interface AccountExport {
   readonly account: OwnAccount;
   readonly credentials: readonly Credential[];
   readonly devices: readonly Device[];
-  /** Reads the length of the list. */
-  readonly readTotal: () => Promise<number>;
+  /** Reads the number of subscriptions, which every device shows. */
+  readonly readSubscriptionCount: () => Promise<number>;
   readonly subscriptionPages: AsyncIterable<readonly Subscription[]>;
   readonly actionPages: AsyncIterable<readonly StoredAction[]>;
 }
 
 /** The chunks of one document. */
 export async function* writeAccountExport(
-  { account, credentials, devices, readTotal, subscriptionPages, actionPages }: AccountExport,
+  { account, credentials, devices, readSubscriptionCount, subscriptionPages, actionPages }: AccountExport,
   basePath: string,
 ): AsyncGenerator<string> {
-  const total = devices.length === 0 ? 0 : await readTotal();
+  const total = devices.length === 0 ? 0 : await readSubscriptionCount();
   const own = [
     ownAccountResource(account, basePath),
     ...credentials.map((credential) => credentialResource(credential, basePath)),

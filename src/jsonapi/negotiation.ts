@@ -16,9 +16,9 @@ export function requireContentType(header: string | undefined, media: MediaType)
 /** Throws 406 unless this Accept header allows a document of `media`. */
 export function requireAccept(header: string | undefined, media: MediaType): void {
   if (header === undefined || header === media.contentType || header === "*/*") return;
-  const isDocument = (range: MediaRange) =>
+  const matchesDocument = (range: MediaRange) =>
     range.type === JSON_API && (hasExtensionsOf(range, media) || hasExtensionsOf(range, PLAIN));
-  if (header.trim() === "" || accepts(readMediaRanges(header), isDocument, "application/*")) return;
+  if (header.trim() === "" || accepts(readMediaRanges(header), matchesDocument, "application/*")) return;
   throw failure("not-acceptable", { contentType: media.contentType, source: { header: "Accept" } });
 }
 

@@ -65,7 +65,7 @@ export function accountResource(account: AccountSummary, basePath: string): Reso
   };
 }
 
-/** `url` is the link to open. Only the response that creates the invitation contains it. */
+/** `url` is the link to open. Only the response to the request that creates the invitation contains it. */
 export function invitationResource(
   { id, label, createdAt, expiresAt }: Credential,
   basePath: string,

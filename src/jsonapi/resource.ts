@@ -198,10 +198,10 @@ export function writeSubscriptionResource(
 ): string {
   const { id } = subscription;
   const attributes = fields === undefined ? writeAllAttributes(subscription) : writeAttributes(subscription, fields);
-  let member = attributes === "" ? "" : `,"attributes":{${attributes}}`;
+  let members = attributes === "" ? "" : `,"attributes":{${attributes}}`;
   if (podcastId !== undefined && (fields === undefined || fields.includes("podcast")))
-    member += `,"relationships":{"podcast":{"data":{"type":"${PODCAST_TYPE}","id":"${podcastId}"}}}`;
-  return `{"type":"${SUBSCRIPTION_TYPE}","id":"${id}"${member},"links":{"self":"${selfLink(id, basePath)}"}}`;
+    members += `,"relationships":{"podcast":{"data":{"type":"${PODCAST_TYPE}","id":"${podcastId}"}}}`;
+  return `{"type":"${SUBSCRIPTION_TYPE}","id":"${id}"${members},"links":{"self":"${selfLink(id, basePath)}"}}`;
 }
 
 function writeAllAttributes({ feedUrl, subscribedAt, title, folders }: Subscription): string {

@@ -20,7 +20,7 @@ test("feed file: one URL per line → an entry for each, with its line", () => {
   ]);
 });
 
-test("feed file: OPML → read as OPML, also with URLs around it", () => {
+test("feed file: OPML → read as OPML, even after a line with a URL", () => {
   const opml = '<opml><body><outline xmlUrl="https://a.example/1"/></body></opml>';
   for (const text of [opml, `\n ${opml}`, `https://x.example/\n${opml}`])
     assert.deepEqual(

@@ -109,7 +109,7 @@ test("OPML: UTF-8, UTF-16, Latin-1 → read; unknown encoding → rejected", () 
   assert.throws(() => readOpml(Buffer.from(declared("klingon"))), /Unsupported file encoding: klingon/);
 });
 
-test("OPML: other file → InvalidOpml", () => {
+test("OPML: a file that is not OPML → InvalidOpml", () => {
   for (const text of [
     "",
     "{}",
@@ -251,7 +251,7 @@ test("OPML: a feed several times → all but the first are skipped", () => {
   assert.deepEqual(skippedIn(body), [[2, "duplicate-in-file", "t"]]);
 });
 
-test("OPML: feeds that Overcast marks as unsubscribed → skipped, unless they are in the file again", () => {
+test("OPML: entries that Overcast marks as unsubscribed → skipped; a later entry that is subscribed → kept", () => {
   const feed = (number: number, more: string) =>
     outline(`https://a.example/${number}`, `overcastId="${number}" ${more}`);
   const body = [feed(1, 'subscribed="1"'), feed(2, 'subscribed="0"'), feed(3, ""), feed(2, 'subscribed="1"')];
@@ -354,7 +354,7 @@ test("OPML: random bytes → feeds or InvalidOpml", () => {
   );
 });
 
-test('OPML: all feeds in an outline called "feeds" → not a folder; a feed outside it → a folder', () => {
+test('OPML: outline called "feeds" around all feeds → not a folder; around only some of them → a folder', () => {
   const inside = `<outline text="Feeds">${outline("https://a.example/1")}</outline>`;
   const foldersOf = (body: string) => readOpml(Buffer.from(file(body))).map(({ folders }) => folders);
   assert.deepEqual(foldersOf(inside), [undefined]);

@@ -104,7 +104,7 @@ class OutlineReader implements TokenizerCallbacks {
   #hasSubscribedMark = false;
 
   write(chunk: string): void {
-    this.#readLines(this.#offset + this.#chunk.length);
+    this.#advanceLineTo(this.#offset + this.#chunk.length);
     this.#tail = (this.#tail + this.#chunk.slice(-LONGEST_NAME)).slice(-LONGEST_NAME);
     this.#offset += this.#chunk.length;
     this.#chunk = chunk;
@@ -138,7 +138,7 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   onopentagname(start: number, end: number): void {
-    this.#tagLine = this.#readLines(start);
+    this.#tagLine = this.#advanceLineTo(start);
     this.#lacksUrl = false;
     this.#tag = this.#readMarkupName(start, end);
     if (this.#values.size > 0) this.#values.clear();
@@ -150,7 +150,7 @@ class OutlineReader implements TokenizerCallbacks {
     if (ATTRIBUTES.has(this.#attribute)) this.#values.set(this.#attribute, "");
   }
 
-  /** Called once per value and chunk, never for text from an earlier chunk. */
+  /** Called once for each chunk that a value spans, never for text from an earlier chunk. */
   onattribdata(start: number, end: number): void {
     const value = this.#values.get(this.#attribute);
     if (value === undefined || value.length > MAX_RAW_VALUE) return;
@@ -174,7 +174,7 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   onclosetag(start: number, end: number): void {
-    this.#tagLine = this.#readLines(start);
+    this.#tagLine = this.#advanceLineTo(start);
     if (this.#readMarkupName(start, end) !== "outline" || this.#level === 0) return;
     if (this.#lacksUrl) this.#add("");
     this.#lacksUrl = false;
@@ -190,7 +190,7 @@ class OutlineReader implements TokenizerCallbacks {
   onend(): void {}
   onprocessinginstruction(): void {}
   ontext(_start: number, end: number): void {
-    this.#tagLine = this.#readLines(end);
+    this.#tagLine = this.#advanceLineTo(end);
   }
   ontextentity(): void {}
 
@@ -238,7 +238,7 @@ class OutlineReader implements TokenizerCallbacks {
    * Counts the line breaks before a position in the file, up to the end of the current chunk, and returns the line number
    * there.
    */
-  #readLines(position: number): number {
+  #advanceLineTo(position: number): number {
     while (this.#lineBreak < position) {
       this.#line += 1;
       this.#findLineBreak(this.#lineBreak + 1);
@@ -267,7 +267,8 @@ class OutlineReader implements TokenizerCallbacks {
   #readValue(name: string): string | undefined {
     const raw = this.#values.get(name);
     if (raw === undefined) return undefined;
-    // A value that was truncated stays undecoded: a URL must not become valid because its end is missing.
+    // A value that was truncated stays undecoded: decoding could make it short enough for a valid URL, although its end is
+    // missing.
     if (raw.length > MAX_RAW_VALUE) return raw;
     return decodeHTMLStrict(raw.replaceAll(/\r\n?|[\n\t]/g, " ")).trim() || undefined;
   }
@@ -289,8 +290,8 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
     const nested = cleanFolder(parents);
     // Our exports list folders as categories too, which distinguishes a user's own folder called "feeds" from a wrapper.
-    const isOutermostFolder = !isWrapped || (nested !== undefined && categories.includes(nested));
-    const folder = isOutermostFolder ? nested : cleanFolder(parents.slice(1));
+    const outermostIsFolder = !isWrapped || (nested !== undefined && categories.includes(nested));
+    const folder = outermostIsFolder ? nested : cleanFolder(parents.slice(1));
     const folders = mergeFolders(folder === undefined ? [] : [folder], categories);
     return {
       feedUrl,

@@ -49,11 +49,11 @@ const APPS: Readonly<Record<string, readonly Entry[]>> = {
 };
 
 for (const [app, expected] of Object.entries(APPS)) {
-  test(`OPML: a file in the style of ${app} → its titles and folders`, () => {
+  test(`OPML: ${app}.opml → its titles and folders`, () => {
     assert.deepEqual(imported(fixture(app)), expected);
   });
 
-  test(`OPML: a file in the style of ${app}, exported and imported again → the same document`, async () => {
+  test(`OPML: ${app}.opml, exported and imported again → the same document`, async () => {
     const first = await writeFile(imported(fixture(app)));
     assert.equal(await writeFile(imported(first)), first);
     const byUrl = (entries: readonly Entry[]) =>
