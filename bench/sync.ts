@@ -65,7 +65,11 @@ export async function compareChanges(
       ({ kind: "same", request: writeRequest(path, headers), text, count, status }) as const;
     return [
       { name: "changes, none", parts: 1, workload: same(since(state), "", '"data":[]', 1) },
-      { name: "304", parts: 1, workload: same("/v1/subscriptions", `If-None-Match: "${state}"\r\n`, '"data"', 0, 304) },
+      {
+        name: "If-None-Match, status 304",
+        parts: 1,
+        workload: same("/v1/subscriptions", `If-None-Match: "${state}"\r\n`, '"data"', 0, 304),
+      },
       { name: "page of 25", parts: 25, workload: paging(25, LONG_LIST) },
       {
         name: `changes of ${CHANGED}`,

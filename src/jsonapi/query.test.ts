@@ -258,7 +258,7 @@ test("list query: random input → a value or a 400", () => {
   );
 });
 
-test("query: control characters in a parameter name → replaced in the detail, exact in the source", () => {
+test("query: control characters in a parameter name → replaced in `detail`, unchanged in `source`", () => {
   const { detail, source } = refusalOf("a%1B[2J%E2%80%AEb%0Ac=1");
   assert.match(detail ?? "", /^The query parameter `a�\[2J�b�c` /);
   assert.deepEqual(source, { parameter: "a\x1b[2J\u202eb\nc" });

@@ -371,7 +371,7 @@ test("OPML: too many levels or folders → the outermost levels, and the first f
   assert.equal(tagged?.folders?.length, 20);
 });
 
-test("OPML: unclosed and stray tags → folders where they are unambiguous", () => {
+test("OPML: unclosed and stray tags → a feed keeps its folder, and a feed after the folder gets none", () => {
   const body = `</outline><outline text="a">${outline("https://a.example/1")}<b></outline></outline>${outline("https://a.example/2")}`;
   assert.deepEqual(
     readOpml(Buffer.from(file(body))).map(({ folders }) => folders),

@@ -235,8 +235,8 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   /**
-   * Counts the line breaks before a position in the file, up to the end of the current chunk, and returns the line number
-   * there.
+   * Counts the line breaks before a position in the file, which is at most the end of the current chunk, and returns the
+   * line number at that position.
    */
   #advanceLineTo(position: number): number {
     while (this.#lineBreak < position) {

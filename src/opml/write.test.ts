@@ -53,7 +53,7 @@ for (const [app, expected] of Object.entries(APPS)) {
     assert.deepEqual(imported(fixture(app)), expected);
   });
 
-  test(`OPML: ${app}.opml, exported and imported again → the same document`, async () => {
+  test(`OPML: ${app}.opml, imported and exported → doing that again gives the same file`, async () => {
     const first = await writeFile(imported(fixture(app)));
     assert.equal(await writeFile(imported(first)), first);
     const byUrl = (entries: readonly Entry[]) =>
@@ -168,7 +168,7 @@ test("OPML: 20 folders of 300 characters that XML must escape → all exported a
   assert.deepEqual(imported(await writeFile([feed("1", "t", ...folders)])), [feed("1", "t", ...folders)]);
 });
 
-test("OPML: characters that XML forbids → replaced, and the file is the same after an import", async () => {
+test("OPML: characters that XML forbids → replaced, and importing and exporting the file again does not change it", async () => {
   const text = await writeFile([feed("\ufffe", "\uffff", "\ufffe")]);
   assert.doesNotMatch(text, /[\ufffe\uffff]/);
   assert.deepEqual(imported(text), [feed("\ufffd", "\ufffd", "\ufffd")]);
