@@ -13,7 +13,7 @@ export const SETTINGS = {
   EARMARK_ACCOUNTS: ["false", "true: people sign in and apps use tokens; everyone has their own list."],
   EARMARK_ALLOW_ANONYMOUS: ["false", "true: serve anyone who can reach HOST; no credentials needed."],
   EARMARK_SIGN_UP: ["false", "true: anyone can create an account; false: only by invitation."],
-  EARMARK_ADMIN_USER: ["", "Name of the account to create at start if there is none."],
+  EARMARK_ADMIN_USER: ["", "Name of the account to create at start if the database has no accounts yet."],
   EARMARK_ADMIN_PASSWORD: ["", "Password of that account."],
   EARMARK_OIDC_ISSUER: ["", "OpenID Connect provider: the issuer in its discovery document."],
   EARMARK_OIDC_CLIENT_ID: [

@@ -22,7 +22,7 @@ export const OPTIONS = {
   ],
   server: [
     "URL",
-    "Server to use; if it has accounts, set EARMARK_TOKEN to a token, or EARMARK_TOKEN_FILE to a file that contains it",
+    "URL of a server; if it has accounts, set EARMARK_TOKEN to a token, or EARMARK_TOKEN_FILE to a file that contains it",
   ],
   user: ["NAME", "Account to use, in a database with accounts"],
   "dry-run": ["", "Print what would happen and change nothing"],

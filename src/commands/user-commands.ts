@@ -115,7 +115,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["NAME"],
     options: ["label", "read-only", "days"],
     summary: "Create an API token for an app",
-    examples: [["earmark token create ann --label phone", "Print the token, once"]],
+    examples: [["earmark token create ann --label phone", "Print the token, which is not shown again"]],
     run: (terminal, options, [name = ""]) =>
       runAccountCommand(({ createToken }) =>
         createToken(terminal, name, {

@@ -5,7 +5,7 @@ import { readDevice, writeDevices, writeSyncGroups } from "./devices.ts";
 
 const device = (id: string) => ({ id, caption: "Phone", type: "mobile", app: "x", syncedAt: new Date(0) }) as const;
 
-test("devices: given members → changed; missing or empty ones → left as they are", () => {
+test("devices: given members → changed; missing ones and an empty caption → left as they are", () => {
   assert.deepEqual(readDevice({ caption: " My phone ", type: "Mobile" }), { caption: "My phone", type: "mobile" });
   assert.deepEqual(readDevice({ caption: "", type: null }), {});
   assert.deepEqual(readDevice({}), {});

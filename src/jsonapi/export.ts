@@ -12,7 +12,7 @@ export interface AccountExport {
   readonly account: OwnAccount;
   readonly credentials: readonly Credential[];
   readonly devices: readonly Device[];
-  /** Reads the number of subscriptions, which every device shows. */
+  /** Reads the number of subscriptions, which is an attribute of every device resource. */
   readonly readSubscriptionCount: () => Promise<number>;
   readonly subscriptionPages: AsyncIterable<readonly Subscription[]>;
   readonly actionPages: AsyncIterable<readonly StoredAction[]>;

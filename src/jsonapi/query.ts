@@ -101,7 +101,7 @@ function readChangesSize(parameters: Parameters): number {
   return readPositive(parameters, "page[size]", MAX_CHANGES_PAGE_SIZE, meta) ?? DEFAULT_CHANGES_PAGE_SIZE;
 }
 
-/** Query string of a request for removed subscriptions: how many to return. */
+/** Query string of a request for removed subscriptions: how many recorded removals to look at. */
 export function readRemovalsQuery(query: string): Pick<ChangesQuery, "size"> {
   return { size: readChangesSize(readParameters(query, ["page[size]"])) };
 }

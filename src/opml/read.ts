@@ -31,7 +31,7 @@ const ATTRIBUTES = new Set([
   "subscribed",
   "overcastid",
 ]);
-const LONGEST_NAME = "subscribed".length;
+const MAX_NAME_LENGTH = "subscribed".length;
 
 /** Several apps put all feeds into an outline with this name. */
 const WRAPPER = "feeds";
@@ -105,7 +105,7 @@ class OutlineReader implements TokenizerCallbacks {
 
   write(chunk: string): void {
     this.#advanceLineTo(this.#offset + this.#chunk.length);
-    this.#tail = (this.#tail + this.#chunk.slice(-LONGEST_NAME)).slice(-LONGEST_NAME);
+    this.#tail = (this.#tail + this.#chunk.slice(-MAX_NAME_LENGTH)).slice(-MAX_NAME_LENGTH);
     this.#offset += this.#chunk.length;
     this.#chunk = chunk;
     this.#findLineBreak(this.#offset);
@@ -258,7 +258,7 @@ class OutlineReader implements TokenizerCallbacks {
 
   /** The name of an element or attribute. It may start in the chunk before. Names that are too long to matter become "". */
   #readMarkupName(start: number, end: number): string {
-    if (end - start > LONGEST_NAME) return "";
+    if (end - start > MAX_NAME_LENGTH) return "";
     const at = start - this.#offset;
     const before = at < 0 ? this.#tail.slice(at) : "";
     return (before + this.#chunk.slice(Math.max(0, at), end - this.#offset)).toLowerCase();
