@@ -40,7 +40,7 @@ export async function comparePagesDuringAdds(
   await stopServers([shared, own, neighbour]);
   const [same, other, alone] = contenders.map(({ runs }) => runs);
   const [addedHere = [], addedThere = []] = contenders.map(({ added }) => ratesOf(added));
-  const slowed = compare("of their rate on another server", addedHere, addedThere, targets.adds);
+  const slowed = compare("of their rate when they go to another server", addedHere, addedThere, targets.adds);
   const rows = contenders.flatMap(({ name: contender, runs, added }, index) => {
     const pages = rowOf(`pages, ${contender}`, 25, runs, index === 0 ? comparisons() : []);
     return added.length === 0 ? [pages] : [pages, rowOf("  the adds", 1_000, added, index === 0 ? [slowed] : [])];

@@ -123,7 +123,7 @@ export const ERRORS = {
   "invalid-host": { ...badRequest, detail: "The request must have exactly one valid Host header." },
   "unsupported-transfer-encoding": {
     ...badRequest,
-    detail: "The only supported Transfer-Encoding is chunked, with HTTP/1.1.",
+    detail: "The only supported Transfer-Encoding is chunked, and only in HTTP/1.1 requests.",
     headers: { connection: "close" },
   },
   "request-timeout": { status: 408, title: "Request Timeout", detail: "The request did not arrive in time." },

@@ -91,7 +91,10 @@ export const SETTINGS = {
     "50000",
     "Maximum operations in the write queue; beyond that, the server returns 503.",
   ],
-  EARMARK_MAX_CONNECTIONS: ["10000", "Maximum open connections, at most half of them from one network."],
+  EARMARK_MAX_CONNECTIONS: [
+    "10000",
+    "Maximum open connections, at most half of them from one IPv4 address or IPv6 /56.",
+  ],
   EARMARK_MAX_STREAMS: ["5000", "Maximum open event streams; beyond that, the server returns 503."],
   EARMARK_HEADERS_TIMEOUT_MS: ["5000", "Timeout for receiving the headers of a request."],
   EARMARK_REQUEST_TIMEOUT_MS: ["15000", "Timeout for receiving a whole request."],

@@ -37,7 +37,10 @@ export const OPTIONS = {
   from: ["URL", "Database to copy"],
   to: ["URL", "Empty database to copy to"],
   distribute: ["", "Distribute the tables over a Citus cluster"],
-  "new-epoch": ["", "Make all clients read their lists again, after the database was restored by other means"],
+  "new-epoch": [
+    "",
+    "Make all clients read their lists again, after the database was restored without 'earmark restore'",
+  ],
 } as const satisfies Readonly<Record<string, readonly [value: string, meaning: string]>>;
 
 /** Options that every command has. */

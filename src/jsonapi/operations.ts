@@ -1,7 +1,7 @@
 import { type ErrorObject, failure } from "../errors.ts";
 import { isRefusal, type Outcome } from "../subscriptions.ts";
 import type { StateMeta } from "./changes.ts";
-import { writeError } from "./failure.ts";
+import { toJsonError } from "./failure.ts";
 import { ATOMIC } from "./media-type.ts";
 import {
   COLLECTION,
@@ -131,5 +131,5 @@ function writeResult(
 }
 
 function writeErrors(error: ErrorObject): string {
-  return `{"errors":[${JSON.stringify(writeError(error))}]}`;
+  return `{"errors":[${JSON.stringify(toJsonError(error))}]}`;
 }
