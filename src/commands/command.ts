@@ -8,7 +8,7 @@ export const OPTIONS = {
   "env-file": ["FILE", "Read settings from a file with NAME=VALUE lines; the environment takes precedence"],
   removed: ["", "List recently removed subscriptions instead of current ones"],
   find: ["", "Treat each URL as a web page, and add the feed that it declares; the server fetches the page"],
-  attention: ["", "List only subscriptions whose feeds have moved, are forbidden, are failing or are gone"],
+  attention: ["", "List only subscriptions whose feeds have moved, deny access, are failing or are gone"],
   json: ["", "Print one JSON object per line"],
   yes: ["", "Do not ask for confirmation"],
   keep: [

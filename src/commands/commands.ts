@@ -223,7 +223,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   healthcheck: {
     operands: [],
     options: [],
-    summary: "Check whether the server that the current settings describe is ready (exit code 0 or 1)",
+    summary: "Check whether the server at the configured address is ready (exit code 0 or 1)",
     examples: [["earmark healthcheck", "Check the local server"]],
     async run(terminal) {
       const { healthcheck } = await import("./healthcheck.ts");

@@ -44,7 +44,7 @@ const hostile: Readonly<Record<string, readonly [make: () => string, expected: o
 };
 
 for (const [name, [make, expected]] of Object.entries(hostile))
-  test(`OPML: ${name} by the megabyte → little memory`, { timeout: 60_000 }, async () => {
+  test(`OPML: a file of several megabytes, ${name} → little memory`, { timeout: 60_000 }, async () => {
     const result = await readWithLittleMemory(Buffer.from(make()));
     if ("message" in expected) assert.match(result.message ?? "", expected.message as RegExp);
     else assert.deepEqual(result, expected);
