@@ -174,7 +174,7 @@ const cases: Readonly<Record<string, readonly [body: string, ...feedUrls: string
 };
 
 for (const [name, [body, ...expected]] of Object.entries(cases))
-  test(`OPML: ${name} → read as intended`, () => assert.deepEqual(feedUrlsOf(file(body)), expected));
+  test(`OPML: ${name} → exactly the expected feeds`, () => assert.deepEqual(feedUrlsOf(file(body)), expected));
 
 test("OPML: line breaks in an attribute → one space each", () => {
   const [entry] = readOpml(Buffer.from(file('<outline text="\r\na\nb\r\nc\td&#10;e " xmlUrl="a"/>')));
@@ -232,7 +232,7 @@ function skippedIn(body: string) {
   );
 }
 
-test("OPML: feeds without a URL → kept with their line; folders are not", () => {
+test("OPML: feeds without a URL → kept as entries, with their line; folders → no entries", () => {
   const body = `\n<outline type="rss" text="a"/>
     <outline text="b" htmlUrl="https://b.example/"/>\n<outline text="c" type="ATOM">
     </outline><outline text="folder"/><outline type="link" text="d"/>

@@ -164,7 +164,7 @@ class OutlineReader implements TokenizerCallbacks {
     if (this.#readFeed()) return;
     this.#lacksUrl = this.#looksLikeFeed();
     const name = this.#readName();
-    // One more than can be used, since the outermost may be a wrapper.
+    // Keeps one more level than can be used, since the outermost may be a wrapper.
     if (name !== undefined && this.#folders.length <= MAX_FOLDER_LEVELS)
       this.#setFolders([...this.#folders, { level: this.#level, name: copy(name) }]);
   }
@@ -339,7 +339,7 @@ function truncate(text: string, max: number): string {
   return characters.slice(0, max).join("");
 }
 
-/** In V8 a substring keeps the string that it was taken from: here, a whole chunk of the file. */
+/** In V8 a substring keeps the string that it was taken from alive: here, a whole chunk of the file. */
 function copy(text: string): string {
   return Buffer.from(text).toString();
 }
