@@ -27,7 +27,7 @@ test("devices: a body that is not an object → refused", () => {
     );
 });
 
-test("devices: listed → exactly the members of the API", () => {
+test("devices: listed → exactly the members that the gPodder API defines", () => {
   assert.deepEqual(JSON.parse(writeDevices([device("a")], 7)), [
     { id: "a", caption: "Phone", type: "mobile", subscriptions: 7 },
   ]);

@@ -2,7 +2,10 @@ import { DEVICE_TYPES, type Device, type DeviceChanges, type DeviceType, MAX_CAP
 import { failure } from "../errors.ts";
 import { isObject } from "./values.ts";
 
-/** Reads the name and the type of a device. A missing or empty name stays unchanged, and so does a missing type. */
+/**
+ * Reads the name and the type of a device. If the name is missing or empty, the device keeps its name; if the type is
+ * missing, it keeps its type.
+ */
 export function readDevice(document: unknown): DeviceChanges {
   if (!isObject(document))
     throw failure("malformed-document", { reason: "The body must be a JSON object with `caption` and `type`" });

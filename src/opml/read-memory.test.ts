@@ -15,11 +15,11 @@ const hostile: Readonly<Record<string, readonly [make: () => string, expected: o
   "empty outlines": [repeated("<outline/>", BODY, END), one],
   "deep nesting": [repeated("<outline>", BODY, END), one],
   "end tags": [repeated("</a>", BODY, END), one],
-  "attributes of different names": [
+  "attributes with different names": [
     () => `${BODY}<outline${Array.from({ length: 4e5 }, (_, index) => ` a${index}=""`).join("")}/>${END}`,
     one,
   ],
-  "attributes of one name": [repeated(' url="x"', `${BODY}<outline `, ` />${END}`), one],
+  "many attributes with the same name": [repeated(' url="x"', `${BODY}<outline `, ` />${END}`), one],
   "one long title": [
     repeated("x", `${BODY}<outline xmlUrl="a" title="`, '"/>', 16 * 2 ** 20),
     { count: 1, last: { feedUrl: "a", line: 1, title: "x".repeat(300) } },
@@ -28,7 +28,7 @@ const hostile: Readonly<Record<string, readonly [make: () => string, expected: o
     repeated("&amp;", `${BODY}<outline xmlUrl="a" title="`, '"/>', 16 * 2 ** 20),
     { count: 1, last: { feedUrl: "a", line: 1, title: "&amp;".repeat(60) } },
   ],
-  "entity without end": [repeated("0", `${BODY}<outline text="&#`, `;"/>${END}`), one],
+  "one long entity": [repeated("0", `${BODY}<outline text="&#`, `;"/>${END}`), one],
   "entities in text": [repeated("&amp;", BODY, END), one],
   "declared entities": [repeated('<!ENTITY a "&a;&a;">', `${BODY}<!DOCTYPE x [`, `]>${END}`), one],
   "long names": [repeated("x", `${BODY}<outline `, `/><${"x".repeat(2 ** 20)}/>${END}`), one],

@@ -362,7 +362,7 @@ test('OPML: outline called "feeds" around all feeds → not a folder; around onl
   assert.deepEqual(foldersOf(inside + outline("https://a.example/2")), [["Feeds"], undefined]);
 });
 
-test("OPML: too many levels or folders → the outermost levels, and the first folders", () => {
+test("OPML: too many levels or folders → the outermost levels and the first folders are kept", () => {
   const deep = Array.from({ length: 12 }, (_, index) => `<outline text="${index}">`).join("");
   const [entry] = readOpml(Buffer.from(file(deep + outline("https://a.example/1"))));
   assert.deepEqual(entry?.folders, ["0/1/2/3/4/5/6/7"]);

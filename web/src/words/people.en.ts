@@ -44,7 +44,7 @@ export const en = {
   noNote: "No note",
   revoke: "Revoke",
   revokeLabel: (note: string) => `Revoke the invitation: ${note}`,
-  revokeLead: "Nobody can use its link any more.",
+  revokeLead: "Nobody will be able to use its link any more.",
   audit: "Audit log",
   auditLead: "What administrators did, and how accounts were created. Entries are kept for 400 days.",
   from: (address: string) => `from ${address}`,
