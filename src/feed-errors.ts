@@ -47,6 +47,6 @@ export const FEED_ERRORS = {
   "unsubscribed-in-file": {
     status: 409,
     title: "Unsubscribed",
-    detail: "The app that wrote the file is no longer subscribed to this feed.",
+    detail: "The file marks this feed as unsubscribed.",
   },
 } as const;

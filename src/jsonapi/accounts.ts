@@ -8,7 +8,7 @@ export const MAX_LABEL = 100;
 /** The timestamp format of the API; milliseconds are optional in requests. */
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 
-const INVALID_CODES = {
+const INVALID_ATTRIBUTE_CODES = {
   name: "invalid-name",
   password: "invalid-password",
   current_password: "invalid-password",
@@ -21,8 +21,8 @@ const INVALID_CODES = {
   disabled: "invalid-attribute",
 } as const satisfies Record<string, ErrorCode>;
 
-export function invalidAttribute(name: keyof typeof INVALID_CODES, reason: string): RequestFailure {
-  return failure(INVALID_CODES[name], { reason, source: { pointer: `/data/attributes/${name}` } });
+export function invalidAttribute(name: keyof typeof INVALID_ATTRIBUTE_CODES, reason: string): RequestFailure {
+  return failure(INVALID_ATTRIBUTE_CODES[name], { reason, source: { pointer: `/data/attributes/${name}` } });
 }
 
 function missingAttribute(name: string): RequestFailure {
@@ -31,7 +31,11 @@ function missingAttribute(name: string): RequestFailure {
 }
 
 /** Texts over `maxLength` are rejected before they are validated. */
-export function readText(attributes: Attributes, name: keyof typeof INVALID_CODES, maxLength: number): string {
+export function readText(
+  attributes: Attributes,
+  name: keyof typeof INVALID_ATTRIBUTE_CODES,
+  maxLength: number,
+): string {
   const value = attributes[name];
   if (value === undefined) throw missingAttribute(name);
   if (typeof value !== "string") throw invalidAttribute(name, `\`${name}\` must be a string`);
@@ -77,7 +81,7 @@ export function readNewPassword(document: unknown): RequestedPassword & { readon
   };
 }
 
-export function readFlag(attributes: Attributes, name: keyof typeof INVALID_CODES): boolean | undefined {
+export function readFlag(attributes: Attributes, name: keyof typeof INVALID_ATTRIBUTE_CODES): boolean | undefined {
   const value = attributes[name];
   if (value !== undefined && typeof value !== "boolean")
     throw invalidAttribute(name, `\`${name}\` must be true or false`);

@@ -40,7 +40,7 @@ const WRAPPER = "feeds";
 const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
 
 /**
- * Reads every feed in an OPML file, in document order. A feed's folders are the outlines around it and its categories; the
+ * Reads every feed in an OPML file, in document order. A feed's folders are its categories and the outlines around it; the
  * first entry for a feed gets the folders of all its entries. Entries that cannot be imported are included, so that the
  * caller can report them. Memory does not grow with the number of elements, attributes or levels; only the entries are kept.
  */
@@ -339,7 +339,7 @@ function truncate(text: string, max: number): string {
   return characters.slice(0, max).join("");
 }
 
-/** In V8 a substring keeps the string that it was taken from alive: here, a whole chunk of the file. */
+/** In V8 a substring keeps its parent string alive: here, a whole chunk of the file. */
 function copy(text: string): string {
   return Buffer.from(text).toString();
 }
