@@ -4,6 +4,7 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sharedPostgres } from "../../test/support/postgres.ts";
+import { StoreUnavailable } from "../subscriptions.ts";
 import { codeOf, isRefusedCommit, namedStatement, Postgres, readServers } from "./postgres-connection.ts";
 
 const server = await sharedPostgres();
@@ -64,6 +65,24 @@ test("slow server: long timeouts or connect_timeout → waits for it; otherwise 
   assert.equal((await ask("connect_timeout=0")).rowCount, 1);
   for (const parameters of ["", "connect_timeout=1", "connect_timeout=soon"])
     await assert.rejects(ask(parameters), /timeout/);
+});
+
+test("retry: an attempt that fails after the time for retries → one more attempt, and no other", async () => {
+  const postgres = new Postgres(await server.database(), 1);
+  let attempts = 0;
+  const attempt = (failures: number) => {
+    attempts = 0;
+    return postgres.retry(async (connection) => {
+      attempts += 1;
+      await connection.query("select pg_sleep(1.6)");
+      if (attempts <= failures) throw Object.assign(new Error("the connection broke"), { code: "08006" });
+      return attempts;
+    });
+  };
+  assert.equal(await attempt(1), 2);
+  await assert.rejects(attempt(2), StoreUnavailable);
+  assert.equal(attempts, 2);
+  await postgres.close();
 });
 
 test("commit error: code → failed only if the server itself says so", () => {
