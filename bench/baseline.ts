@@ -9,8 +9,8 @@ import { ATOMIC, PLAIN } from "./requests.ts";
  * The baseline: the same bytes and the same durability as Earmark, from bare node:http and node:sqlite or the same
  * PostgreSQL driver, without any checks. No server that validates its input can be much faster.
  *
- * `node baseline.ts FILE grouped` commits groups of requests in a worker thread, as Earmark does. On a PostgreSQL URL,
- * groups are inserted `serial` or `parallel`.
+ * `node baseline.ts FILE` commits groups of requests in a worker thread, as Earmark does. On a PostgreSQL URL, groups are
+ * inserted in parallel, or one at a time if the second argument is `serial`.
  */
 const [database = "", mode] = process.argv.slice(2);
 const GROUP_OPERATIONS = 2_000;
@@ -103,14 +103,11 @@ function writeResource(id: string, feedUrl: string, at: string): string {
   return `{"type":"subscription","id":"${id}","attributes":{"feed_url":${JSON.stringify(feedUrl)},"user_subscribed_at":"${at}"},"links":{"self":"/v1/subscriptions/${id}"}}`;
 }
 
-function receive<Body>(request: IncomingMessage, use: (document: Body) => void): void {
+function operate(request: IncomingMessage, response: ServerResponse): void {
   const chunks: Buffer[] = [];
   request.on("data", (chunk) => chunks.push(chunk));
-  request.on("end", () => use(JSON.parse(Buffer.concat(chunks).toString())));
-}
-
-function operate(request: IncomingMessage, response: ServerResponse): void {
-  receive<Document>(request, (document) => {
+  request.on("end", () => {
+    const document: Document = JSON.parse(Buffer.concat(chunks).toString());
     const texts: string[] = [];
     for (const { data } of document["atomic:operations"]) texts.push(data.id, data.attributes.feed_url);
     const now = new Date();
@@ -152,21 +149,6 @@ function list(request: IncomingMessage, response: ServerResponse): void {
   });
 }
 
-/** A list of 100 feeds, and uploads to it, as apps have them. */
-function serveApp(request: IncomingMessage, response: ServerResponse): void {
-  const timestamp = Math.floor(Date.now() / 1_000);
-  const reply = (document: object) => respond(response, "application/json", JSON.stringify({ ...document, timestamp }));
-  if (request.method === "GET") {
-    page(0, 100, ({ items }) => reply({ add: items.map(([, feedUrl]) => feedUrl), remove: [] }));
-    return;
-  }
-  receive<{ readonly add: readonly string[] }>(request, (document) => {
-    const idOf = (index: number) => `00000000-0000-4000-8000-${index.toString(16).padStart(12, "0")}`;
-    const texts = document.add.flatMap((feedUrl, index) => [idOf(index), feedUrl]);
-    add({ at: Date.now(), texts }, () => reply({ update_urls: [] }));
-  });
-}
-
 function respond(response: ServerResponse, contentType: string, text: string): void {
   const body = Buffer.from(text);
   response.writeHead(200, {
@@ -183,8 +165,7 @@ function respond(response: ServerResponse, contentType: string, text: string): v
 }
 
 const server = createServer({ keepAliveTimeout: 130_000 }, (request, response) => {
-  if (request.url?.startsWith("/api/")) serveApp(request, response);
-  else if (request.method === "POST") operate(request, response);
+  if (request.method === "POST") operate(request, response);
   else list(request, response);
 });
 server.listen(0, "127.0.0.1", () => {

@@ -55,16 +55,12 @@ export const ANY = Number.MAX_SAFE_INTEGER;
 
 export type Work = Pick<MeasureOrder, "connections" | "workload">;
 
-/** Servers that share one workload, and their measurements. */
+/** A server with its workload and its measurements. */
 export interface Contender {
-  readonly servers: readonly Server[];
+  readonly name: string;
+  readonly server: Server;
+  readonly work: Work;
   readonly runs: Measurement[];
-}
-
-export interface BenchOptions {
-  /** A folder for CPU profiles of Earmark's threads. */
-  readonly profile?: string | undefined;
-  readonly logProgress?: (message: string) => void;
 }
 
 /** Shared by all benchmarks: a temporary folder, the engines and the load generators. */
@@ -79,7 +75,8 @@ export class Bench {
   #load: Load | undefined;
   #otherLoad: Load | undefined;
 
-  constructor(plan: Plan, { profile, logProgress = () => undefined }: BenchOptions = {}) {
+  /** `profile` is a folder for CPU profiles of Earmark's threads. */
+  constructor(plan: Plan, logProgress: Bench["logProgress"] = () => undefined, profile?: string) {
     this.plan = plan;
     this.logProgress = logProgress;
     this.#profile = profile;
@@ -106,41 +103,40 @@ export class Bench {
   }
 
   async measure(
-    servers: readonly Server[],
+    { pid, port, tokens, onPostgres }: Server,
     work: Work,
     bound: Bound = { ms: this.plan.measureMs, requests: ANY },
     warmUp: Bound = { ms: this.plan.warmUpMs, requests: ANY },
     load = this.load,
   ): Promise<Measurement> {
-    const addresses = servers.map(({ pid, port, tokens }) => ({ pid, port, tokens }));
-    const databasePid = servers.some(({ onPostgres }) => onPostgres) ? this.postgresServer.pid : undefined;
-    const order = { kind: "measure", servers: addresses, databasePid, ...work, warmUp, measure: bound } as const;
-    const measurement = await load.run(order);
+    const databasePid = onPostgres ? this.postgresServer.pid : undefined;
+    const order = { pid, port, tokens, databasePid, ...work, warmUp, measure: bound };
+    const measurement = await load.run({ kind: "measure", ...order });
     if (measurement.loadShare > 0.9)
       this.logProgress("    the load generator used a whole core: the result may show its own limit");
     return measurement;
   }
 
   /** Runs on the other load generator until told to finish. */
-  measureBeside(servers: readonly Server[], work: Work): Promise<Measurement> {
+  measureBeside(server: Server, work: Work): Promise<Measurement> {
     const warmUp = { ms: this.plan.warmUpMs, requests: ANY };
-    return this.measure(servers, work, { ms: ANY, requests: ANY }, warmUp, this.otherLoad);
+    return this.measure(server, work, { ms: ANY, requests: ANY }, warmUp, this.otherLoad);
   }
 
   /** Measures every contender once per round. */
-  async takeTurns(contenders: readonly Contender[], work: Work, rounds = this.plan.rounds): Promise<void> {
+  async takeTurns(contenders: readonly Contender[], rounds = this.plan.rounds): Promise<void> {
     for (let round = 1 - this.plan.warmUpRounds; round <= rounds; round += 1) {
-      for (const { servers, runs } of inTurns(contenders, round)) {
-        const run = await this.measure(servers, work);
+      for (const { server, work, runs } of inTurns(contenders, round)) {
+        const run = await this.measure(server, work);
         if (round > 0) runs.push(run);
       }
     }
   }
 
-  async fillList(servers: readonly Server[], length: number): Promise<void> {
+  async fillList(server: Server, length: number): Promise<void> {
     // The response that ends the warm-up adds to the list as well.
     const bound = { ms: ANY, requests: length / 1_000 - 1 };
-    await this.measure(servers, { connections: 1, workload: adding(1_000) }, bound, { ms: 0, requests: 0 });
+    await this.measure(server, { connections: 1, workload: adding(1_000) }, bound, { ms: 0, requests: 0 });
   }
 
   async close(): Promise<void> {

@@ -2,76 +2,74 @@ import { randomBytes } from "node:crypto";
 import { createDistributedDatabase, databaseOn, NODES } from "../test/support/citus.ts";
 import { query } from "../test/support/postgres-cluster.ts";
 import { writePoll } from "./apps.ts";
-import { adding, type Bench, inTurns, paging, stopServers, type Work } from "./bench.ts";
-import type { Measurement } from "./load.ts";
-import { fillPostgres, settlePostgres } from "./prefill.ts";
-import type { Server } from "./processes.ts";
-import { compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
+import { adding, type Bench, type Contender, paging, stopServers } from "./bench.ts";
+import { settlePostgres } from "./prefill.ts";
+import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
 
 const LISTED = 10_000;
 const CONNECTIONS = 16;
 /** Of each of the other users in the small and the large database. */
 const LIST_LENGTH = 1_000;
 
-type Kind = "adds, 100 per request" | "pages of 25" | "app polls";
+export type ClusterWork = "adds, 100 per request" | "pages of 25" | "app polls";
 
-interface Contender {
-  readonly name: string;
+interface ClusterContender extends Contender {
   readonly url: string;
-  readonly server: Server;
-  readonly work: Work;
-  readonly runs: Measurement[];
 }
 
 /** Compares a cluster with one server of the same version, which has an undistributed database. */
-export async function compareCluster(bench: Bench, name: string, kind: Kind, target: Target): Promise<Line> {
+export async function compareCluster(bench: Bench, name: string, kind: ClusterWork, target: Target): Promise<Line> {
   const databases = { cluster: await createDistributedDatabase(), "one server": await createDatabase() };
   const contenders = await Promise.all(
     Object.entries(databases).map(([name, url]) => contend(bench, name, url, kind, LISTED)),
   );
-  return measure(bench, name, contenders, (ours, others) => [compare("of one server's rate", ours, others, target)]);
+  return measure(bench, name, contenders, (ours, others) => compare("of one server's rate", ours, others, target));
 }
 
 /** Compares a large with a small database on the cluster. */
-export async function compareClusterSizes(bench: Bench, name: string, kind: Kind, target: Target): Promise<Line> {
-  const contenders: Contender[] = [];
+export async function compareClusterSizes(
+  bench: Bench,
+  name: string,
+  kind: ClusterWork,
+  target: Target,
+): Promise<Line> {
+  const contenders: ClusterContender[] = [];
   for (const rows of bench.plan.rows.toReversed()) {
     const url = await createDistributedDatabase();
     await fillOthers(url, rows / LIST_LENGTH);
     contenders.push(await contend(bench, `${rows.toLocaleString("en")} rows`, url, kind, LIST_LENGTH));
   }
-  const timesOf = (rates: readonly number[]) => rates.map((rate) => 1 / rate);
-  return measure(bench, name, contenders, (ours, others) => [
-    compare("times the time with few rows", timesOf(ours), timesOf(others), target),
-  ]);
+  return measure(bench, name, contenders, (ours, others) =>
+    compare("times the time with few rows", others, ours, target),
+  );
 }
 
 async function measure(
   bench: Bench,
   name: string,
-  contenders: readonly Contender[],
-  compareWith: (ours: number[], others: number[]) => ReturnType<typeof compare>[],
+  contenders: readonly ClusterContender[],
+  compareWith: (ours: number[], others: number[]) => Comparison,
 ): Promise<Line> {
-  const { warmUpRounds, rounds } = bench.plan;
-  for (let round = 1 - warmUpRounds; round <= rounds; round += 1) {
-    for (const { server, work, runs } of inTurns(contenders, round)) {
-      const run = await bench.measure([server], work);
-      if (round > 0) runs.push(run);
-    }
-  }
+  await bench.takeTurns(contenders);
   await stopServers(contenders.map(({ server }) => server));
   for (const { url } of contenders) await drop(url);
   const [ours = [], others = []] = contenders.map(({ runs }) => ratesOf(runs));
   const rows = contenders.map(({ name: row, runs }, index) =>
-    rowOf(row, 1, runs, index === 0 ? compareWith(ours, others) : []),
+    rowOf(row, 1, runs, index === 0 ? [compareWith(ours, others)] : []),
   );
   return { name, rows };
 }
 
-async function contend(bench: Bench, name: string, url: string, kind: Kind, length: number): Promise<Contender> {
-  await (await bench.earmark(url)).stop();
-  await fillPostgres(url, length);
+async function contend(
+  bench: Bench,
+  name: string,
+  url: string,
+  kind: ClusterWork,
+  length: number,
+): Promise<ClusterContender> {
   const server = await bench.earmark(url);
+  await bench.fillList(server, length);
+  await settlePostgres(url);
   const workload =
     kind === "app polls" ? await writePoll(server.port) : kind === "pages of 25" ? paging(25, length) : adding(100);
   return { name, url, server, work: { connections: CONNECTIONS, workload }, runs: [] };

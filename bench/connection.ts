@@ -5,7 +5,7 @@ const LAST_CHUNK = Buffer.from("\r\n0\r\n\r\n");
 
 /**
  * One keep-alive connection with one request in flight. A plain socket instead of an HTTP client, because the load generator
- * shares the cores with the server. If the server ends each response by closing, every request has its own connection.
+ * shares the cores with the server. Reconnects if the server has closed it between two requests.
  */
 export class Connection {
   readonly #port: number;
@@ -14,7 +14,7 @@ export class Connection {
   #chunks: Buffer[] = [];
   #received = 0;
   /** Length of the response; undefined until its headers have arrived. */
-  #expected: number | "chunked" | "until closed" | undefined;
+  #expected: number | "chunked" | undefined;
   #onResponse: ((response: Buffer) => void) | undefined;
   #closed = false;
 
@@ -38,10 +38,7 @@ export class Connection {
   #listen(socket: Socket): Socket {
     socket.on("data", (chunk) => this.#receive(chunk));
     socket.on("error", (error) => this.#fail(error));
-    return socket.on("close", () => {
-      if (this.#expected === "until closed") this.#deliver();
-      else this.#fail(new Error("the server closed a connection"));
-    });
+    return socket.on("close", () => this.#fail(new Error("the server closed a connection")));
   }
 
   /** `onResponse` gets the whole response, headers and body. */
@@ -76,7 +73,7 @@ export class Connection {
   }
 
   #isComplete(): boolean {
-    if (this.#expected === undefined || this.#expected === "until closed") return false;
+    if (this.#expected === undefined) return false;
     if (this.#expected !== "chunked") return this.#received >= this.#expected;
     // The end may have arrived in several parts. A JSON document contains no line breaks.
     let tail = this.#chunks.at(-1) ?? Buffer.alloc(0);
@@ -93,10 +90,6 @@ export class Connection {
     const headers = head.toString("latin1", 0, end);
     if (/\r\ntransfer-encoding: chunked/i.test(headers)) {
       this.#expected = "chunked";
-      return;
-    }
-    if (/\r\nconnection: close/i.test(headers)) {
-      this.#expected = "until closed";
       return;
     }
     const length = /\r\ncontent-length: (\d+)/i.exec(headers)?.[1];

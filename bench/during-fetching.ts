@@ -11,8 +11,8 @@ import type { Engine } from "./engines.ts";
 import { createFeed } from "./fetching.ts";
 import type { Measurement } from "./load.ts";
 import type { Server } from "./processes.ts";
-import { compare, type Line, rowOf, type Target } from "./report.ts";
-import { operate } from "./sync.ts";
+import { compare, type Line, p99sOf, rowOf, type Target } from "./report.ts";
+import { additionOf, operate } from "./sync.ts";
 
 const LISTED = 10_000;
 const PAGES: Work = { connections: 4, workload: paging(25, LISTED) };
@@ -29,7 +29,7 @@ export async function compareDuringFetching(bench: Bench, name: string, engine: 
   const [port] = (await once(publisher, "message")) as [number];
   const databases = [await engine.create(), await engine.create()] as const;
   const servers = [await bench.earmark(databases[0], [], SETTINGS), await bench.earmark(databases[1])] as const;
-  for (const server of servers) await bench.fillList([server], LISTED);
+  for (const server of servers) await bench.fillList(server, LISTED);
   const contenders = servers.map((server) => ({ server, pages: [] as Measurement[], adds: [] as Measurement[] }));
   for (let round = 0; round <= bench.plan.rounds; round += 1) {
     for (const { server, pages, adds } of inTurns(contenders, round)) {
@@ -37,8 +37,8 @@ export async function compareDuringFetching(bench: Bench, name: string, engine: 
       const before = await countOf(publisher);
       if (isFetching) await subscribe(server, port, round);
       while (isFetching && (await countOf(publisher)) < before + STARTED) await sleep(1);
-      const beside = bench.measureBeside([server], ADDS);
-      const run = await bench.measure([server], PAGES);
+      const beside = bench.measureBeside(server, ADDS);
+      const run = await bench.measure(server, PAGES);
       bench.otherLoad.finish();
       const added = await beside;
       const served = (await countOf(publisher)) - before;
@@ -53,8 +53,8 @@ export async function compareDuringFetching(bench: Bench, name: string, engine: 
   await stopServers(servers);
   for (const database of databases) await engine.drop(database);
   const [busy, idle] = contenders as [(typeof contenders)[0], (typeof contenders)[0]];
-  const p99 = (runs: readonly Measurement[]) => runs.map(({ p99Ms }) => p99Ms);
-  const slower = (kind: "pages" | "adds") => compare("times the p99 without", p99(busy[kind]), p99(idle[kind]), target);
+  const slower = (kind: "pages" | "adds") =>
+    compare("times the p99 without", p99sOf(busy[kind]), p99sOf(idle[kind]), target);
   return {
     name,
     rows: [
@@ -69,7 +69,7 @@ export async function compareDuringFetching(bench: Bench, name: string, engine: 
 async function subscribe({ port }: Server, publisherPort: number, round: number): Promise<void> {
   const operations = Array.from({ length: FEEDS }, (_, index) => {
     const feed_url = `http://127.1.${index >> 8}.${index & 255}:${publisherPort}/${round}`;
-    return { op: "add", data: { type: "subscription", id: crypto.randomUUID(), attributes: { feed_url } } };
+    return additionOf(feed_url);
   });
   await operate(port, operations);
 }

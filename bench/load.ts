@@ -1,5 +1,5 @@
 import { Connection } from "./connection.ts";
-import { summarize } from "./figures.ts";
+import { p99Of, summarize } from "./figures.ts";
 import {
   checkPage,
   countFrom,
@@ -7,8 +7,6 @@ import {
   createPages,
   createSame,
   pageRequest,
-  removalRequest,
-  requireStatus,
   type Workload,
 } from "./requests.ts";
 import { readCpuSeconds, readCpuSecondsOfAll } from "./usage.ts";
@@ -17,7 +15,7 @@ import { readCpuSeconds, readCpuSecondsOfAll } from "./usage.ts";
  * The load generator: a separate process that receives one order at a time over IPC, checks every response and sends one
  * report per order. Its operations are numbered from its first argument.
  */
-export type Order = MeasureOrder | TimePagesOrder | RemoveOrder;
+export type Order = MeasureOrder | TimePagesOrder;
 
 /** Ends the current measurement; it has no report of its own. */
 export type Finish = "finish";
@@ -25,13 +23,10 @@ export type Finish = "finish";
 /** As many requests as possible, one in flight per connection. */
 export interface MeasureOrder {
   readonly kind: "measure";
-  /** Connections are spread evenly over these processes. */
-  readonly servers: readonly {
-    readonly port: number;
-    readonly pid: number;
-    /** API tokens, used in turn; empty without accounts. */
-    readonly tokens: readonly string[];
-  }[];
+  readonly port: number;
+  readonly pid: number;
+  /** API tokens, used in turn; empty without accounts. */
+  readonly tokens: readonly string[];
   /** PostgreSQL's main process, whose CPU time is measured with its children. */
   readonly databasePid: number | undefined;
   readonly connections: number;
@@ -65,20 +60,13 @@ export interface TimePagesOrder {
   readonly turns: number;
 }
 
-export interface RemoveOrder {
-  readonly kind: "remove";
-  readonly port: number;
-  readonly ids: readonly string[];
-}
-
 export interface Measurement {
   readonly requests: number;
   readonly seconds: number;
-  /** User and system time of the servers; NaN where the operating system does not report it. */
+  /** User and system time of the server; NaN where the operating system does not report it. */
   readonly cpuSeconds: number;
   /** CPU time of the database processes; NaN without a database. */
   readonly databaseSeconds: number;
-  readonly medianMs: number;
   readonly p99Ms: number;
   /** Share of one core that the load generator used: near 1, the result shows its own limit. */
   readonly loadShare: number;
@@ -90,7 +78,7 @@ countFrom(Number(process.argv[2]));
 let finish: () => void = () => undefined;
 
 function measure(order: MeasureOrder): Promise<Measurement> {
-  const { servers, databasePid, connections, workload, warmUp, measure: bound } = order;
+  const { port, pid, tokens, databasePid, connections, workload, warmUp, measure: bound } = order;
   return new Promise((resolve, reject) => {
     let isFinished = false;
     finish = () => {
@@ -111,19 +99,17 @@ function measure(order: MeasureOrder): Promise<Measurement> {
       const limit = phase === "warming up" ? warmUp : bound;
       const isOver = isFinished || now - started.at >= limit.ms || answered >= limit.requests;
       if (phase === "ending" || !isOver) return;
-      const server = servers.reduce((sum, { pid }) => sum + readCpuSeconds(pid), 0);
+      const server = readCpuSeconds(pid);
       const database = databasePid === undefined ? Number.NaN : readCpuSecondsOfAll(databasePid);
       if (phase === "measuring") {
         const seconds = (now - started.at) / 1000;
         const { user, system } = process.cpuUsage(started.load);
-        const sorted = times.sort((one, other) => one - other);
         result = {
           requests: answered,
           seconds,
           cpuSeconds: server - started.server,
           databaseSeconds: database - started.database,
-          medianMs: sorted[Math.floor(sorted.length / 2)] ?? Number.NaN,
-          p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN,
+          p99Ms: p99Of(times),
           loadShare: (user + system) / 1e6 / seconds,
         };
         phase = "ending";
@@ -135,8 +121,7 @@ function measure(order: MeasureOrder): Promise<Measurement> {
       [sent, answered] = [inFlight, 0];
     };
 
-    const drive = (connection: Connection, index: number) => {
-      const tokens = servers[index % servers.length]?.tokens ?? [];
+    const drive = (connection: Connection) => {
       const { next, check } = createWorkload(workload, tokens);
       let sentAt = 0;
       const send = () => {
@@ -168,8 +153,7 @@ function measure(order: MeasureOrder): Promise<Measurement> {
       send();
     };
 
-    const ports = Array.from({ length: connections }, (_, index) => servers[index % servers.length]?.port ?? 0);
-    Promise.all(ports.map((port) => Connection.open(port, fail))).then((all) => {
+    Promise.all(Array.from({ length: connections }, () => Connection.open(port, fail))).then((all) => {
       opened.push(...all);
       started.at = performance.now();
       all.forEach(drive);
@@ -189,52 +173,22 @@ function createWorkload(workload: MeasureOrder["workload"], tokens: readonly str
 }
 
 async function timePages({ port, pages, turns }: TimePagesOrder): Promise<number[]> {
-  const [ask, close] = await openSequence(port);
+  let onFailure: (error: Error) => void = () => {};
+  const connection = await Connection.open(port, (error) => onFailure(error));
   const times: number[][] = pages.map(() => []);
   for (let turn = 0; turn < turns; turn += 1) {
     for (const [index, { number, size, items }] of pages.entries()) {
       const started = performance.now();
-      const response = await ask(pageRequest(number, size));
+      const response = await new Promise<Buffer>((resolve, reject) => {
+        onFailure = reject;
+        connection.exchange(pageRequest(number, size), resolve);
+      });
       times[index]?.push(performance.now() - started);
       checkPage(response, items);
     }
   }
-  close();
+  connection.close();
   return times.map((each) => summarize(each).median);
-}
-
-/** Not timed, so in parallel to share commits. */
-async function remove({ port, ids }: RemoveOrder): Promise<number[]> {
-  const left = [...ids];
-  const removeNext = async () => {
-    const [ask, close] = await openSequence(port);
-    for (let id = left.pop(); id !== undefined; id = left.pop()) requireStatus(await ask(removalRequest(id)), 204);
-    close();
-  };
-  await Promise.all(Array.from({ length: 16 }, removeNext));
-  return [];
-}
-
-async function openSequence(port: number): Promise<[ask: (request: string) => Promise<Buffer>, close: () => void]> {
-  let onFailure: (error: Error) => void = () => {};
-  const connection = await Connection.open(port, (error) => onFailure(error));
-  const ask = (request: string) =>
-    new Promise<Buffer>((resolve, reject) => {
-      onFailure = reject;
-      connection.exchange(request, resolve);
-    });
-  return [ask, () => connection.close()];
-}
-
-function execute(order: Order): Promise<Measurement | number[]> {
-  switch (order.kind) {
-    case "measure":
-      return measure(order);
-    case "time-pages":
-      return timePages(order);
-    case "remove":
-      return remove(order);
-  }
 }
 
 process.on("message", (order: Order | Finish) => {
@@ -243,7 +197,8 @@ process.on("message", (order: Order | Finish) => {
     return;
   }
   const reply = (report: Report) => process.send?.(report);
-  execute(order).then(
+  const work: Promise<Measurement | number[]> = order.kind === "measure" ? measure(order) : timePages(order);
+  work.then(
     (value) => reply({ value }),
     (error) => reply({ failure: String(error) }),
   );

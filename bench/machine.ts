@@ -1,43 +1,28 @@
 import { execFileSync } from "node:child_process";
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from "node:fs";
-import { arch, availableParallelism, cpus, loadavg, platform, release, totalmem } from "node:os";
+import { availableParallelism, cpus, loadavg, totalmem } from "node:os";
 import { join } from "node:path";
-import { type Figure, summarize } from "./figures.ts";
+import { summarize } from "./figures.ts";
 
-/** The conditions of a run. */
-export interface Machine {
-  readonly date: string;
-  readonly cpu: string;
-  readonly cores: number;
-  readonly memoryGiB: number;
-  readonly system: string;
-  /** Load average before the run. */
-  readonly loadBefore: number;
-  /** Duration of an fsync of 4 KiB. */
-  readonly syncMs: Figure;
-  readonly versions: Readonly<Record<string, string | undefined>>;
-}
-
-/** `folder` is on the disk under test. */
-export function describeMachine(folder: string): Machine {
-  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8")) as {
-    version: string;
+/** The conditions of a run. `folder` is on the disk under test. */
+export function describeMachine(folder: string, postgresql: string | undefined): string {
+  const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
+  const versions = {
+    earmark: version,
+    commit: ask("git", ["rev-parse", "--short", "HEAD"]),
+    node: process.versions.node,
+    sqlite: process.versions["sqlite"],
+    postgresql,
   };
-  return {
-    date: new Date().toISOString(),
-    cpu: cpuName(),
-    cores: availableParallelism(),
-    memoryGiB: Math.round(totalmem() / 2 ** 30),
-    system: `${platform()} ${release()} ${arch()}`,
-    loadBefore: loadavg()[0] ?? 0,
-    syncMs: measureSync(join(folder, "sync")),
-    versions: {
-      earmark: version,
-      commit: ask("git", ["rev-parse", "--short", "HEAD"]),
-      node: process.versions.node,
-      sqlite: process.versions["sqlite"],
-    },
-  };
+  const named = Object.entries(versions).flatMap(([name, of]) => (of === undefined ? [] : [`${name} ${of}`]));
+  const memoryGiB = Math.round(totalmem() / 2 ** 30);
+  return [
+    `Medians of alternating rounds (min..max), ${new Date().toISOString().slice(0, 10)}.`,
+    `${availableParallelism()} cores (${cpuName()}) and ${memoryGiB} GiB, shared by servers, database and load generator;`,
+    `fsync takes ${measureSyncMs(join(folder, "sync")).toFixed(2)} ms;`,
+    `load average before the run: ${(loadavg()[0] ?? 0).toFixed(2)}.`,
+    `Versions: ${named.join(", ")}.`,
+  ].join(" ");
 }
 
 /** Some systems report it only to other programs. */
@@ -56,7 +41,8 @@ function ask(command: string, args: readonly string[]): string | undefined {
   }
 }
 
-function measureSync(path: string): Figure {
+/** The median duration of an fsync of 4 KiB. */
+function measureSyncMs(path: string): number {
   const file = openSync(path, "w");
   const page = Buffer.alloc(4_096, 1);
   const times = Array.from({ length: 20 }, () => {
@@ -66,5 +52,5 @@ function measureSync(path: string): Figure {
     return performance.now() - started;
   });
   closeSync(file);
-  return summarize(times);
+  return summarize(times).median;
 }

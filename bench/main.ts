@@ -1,9 +1,9 @@
 import { parseArgs } from "node:util";
 import { NODES } from "../test/support/citus.ts";
 import { Bench, FULL, QUICK } from "./bench.ts";
-import { clusterBenchmarks, fetchingBenchmarks, postgresBenchmarks, sqliteBenchmarks } from "./lines.ts";
-import { describeMachine, type Machine } from "./machine.ts";
-import { drawLines, isReached, type Line, targetsOf, writeMarkdown } from "./report.ts";
+import { CLUSTER, FETCHING, POSTGRES, SQLITE } from "./lines.ts";
+import { describeMachine } from "./machine.ts";
+import { drawLines, isReached, type Line } from "./report.ts";
 
 const USAGE = `Measures Earmark against a baseline: a server that does the same work without any checks.
 Only ratios within one run are comparable; absolute figures depend on the machine.
@@ -29,21 +29,16 @@ function logProgress(message: string): void {
 }
 
 async function run(bench: Bench): Promise<void> {
-  const machine = describeMachine(bench.folder);
   const wanted = options.only.toLowerCase();
-  const chosen = [
-    ...sqliteBenchmarks(),
-    ...postgresBenchmarks(),
-    ...fetchingBenchmarks(),
-    ...(NODES.length > 0 ? clusterBenchmarks() : []),
-  ].filter(({ name }) => name.toLowerCase().includes(wanted));
+  const all = { ...SQLITE, ...POSTGRES, ...FETCHING, ...(NODES.length > 0 ? CLUSTER : {}) };
+  const chosen = Object.entries(all).filter(([name]) => name.toLowerCase().includes(wanted));
   if (chosen.length === 0) throw new Error(`No benchmark has "${options.only}" in its name.`);
   // Started first so that a missing PostgreSQL fails now and not after minutes of SQLite.
-  if (chosen.some(({ name }) => name.startsWith("PostgreSQL"))) await bench.postgresServer.start();
-  const versions = { ...machine.versions, postgresql: await bench.postgresServer.version() };
+  if (chosen.some(([name]) => name.startsWith("PostgreSQL"))) await bench.postgresServer.start();
+  const machine = describeMachine(bench.folder, await bench.postgresServer.version());
   const lines: Line[] = [];
   try {
-    for (const { name, measure } of chosen) {
+    for (const [name, measure] of chosen) {
       logProgress(name);
       lines.push(await measure(bench, name));
     }
@@ -51,26 +46,17 @@ async function run(bench: Bench): Promise<void> {
     // Results up to a failure are still worth reading.
     process.stdout.write(drawLines(lines));
   }
-  const reached = targetsOf(lines).filter(({ comparison }) => isReached(comparison)).length;
-  process.stdout.write(`\n${describe({ ...machine, versions })}\n\n${writeMarkdown(lines)}\n\n`);
-  process.stdout.write(`Targets reached: ${reached} of ${targetsOf(lines).length}. Every response was correct.\n`);
-}
-
-function describe({ date, cpu, cores, memoryGiB, versions, syncMs, loadBefore }: Machine): string {
-  const named = Object.entries(versions).flatMap(([name, version]) =>
-    version === undefined ? [] : [`${name} ${version}`],
+  const judged = lines.flatMap(({ rows }) =>
+    rows.flatMap(({ comparisons }) => comparisons.filter(({ target }) => target)),
   );
-  return [
-    `Medians of alternating rounds (min..max), ${date.slice(0, 10)}.`,
-    `${cores} cores (${cpu}) and ${memoryGiB} GiB, shared by servers, database and load generator;`,
-    `fsync takes ${syncMs.median.toFixed(2)} ms; load average before the run: ${loadBefore.toFixed(2)}.`,
-    `Versions: ${named.join(", ")}.`,
-  ].join(" ");
+  process.stdout.write(`\n${machine}\n\n`);
+  const reached = judged.filter(isReached).length;
+  process.stdout.write(`Targets reached: ${reached} of ${judged.length}. Every response was correct.\n`);
 }
 
 if (options.help) process.stdout.write(USAGE);
 else {
-  const bench = new Bench(options.quick ? QUICK : FULL, { profile: options.profile, logProgress });
+  const bench = new Bench(options.quick ? QUICK : FULL, logProgress, options.profile);
   process.once("exit", () => bench.kill());
   const interruption = new Promise<void>((resolve) => {
     const interrupt = () => {

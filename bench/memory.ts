@@ -9,7 +9,7 @@ const CONNECTIONS = 3;
 export async function measureBulkMemory(bench: Bench, name: string, target: Target): Promise<Line> {
   const work = { connections: CONNECTIONS, workload: adding(10_000) };
   const server = await bench.earmark(await bench.sqlite.create());
-  const run = await bench.measure([server], work, { ms: bench.plan.bulkMs, requests: ANY });
+  const run = await bench.measure(server, work, { ms: bench.plan.bulkMs, requests: ANY });
   const comparisons = [
     { what: "MiB afterwards", rounds: [readResidentMiB(server.pid)], target },
     { what: "MiB at peak", rounds: [readPeakMiB(server.pid)] },

@@ -7,6 +7,7 @@ import { launch, longTasks, slowCpu, type TestBrowser } from "../test/support/br
 import { en } from "../web/src/words/en.ts";
 import { drawTable, show, summarize } from "./figures.ts";
 import { startEarmark } from "./processes.ts";
+import { additionOf, operate } from "./sync.ts";
 
 /** Measures the page in a browser: bytes transferred, time until the list is shown, long tasks. */
 
@@ -79,7 +80,11 @@ const server = await startEarmark(join(folder, "earmark.db"));
 const url = `http://127.0.0.1:${server.port}`;
 const browser = await launch();
 try {
-  await fill(url);
+  const feedUrls = Array.from(
+    { length: FEEDS },
+    (_, index) => `https://feeds-${index % 97}.example.com/show-${index}/feed.xml`,
+  );
+  await operate(server.port, feedUrls.map(additionOf));
   const columns: Round[][] = [[], []];
   for (let round = 0; round < ROUNDS; round += 1) {
     for (const [index, slowdown] of SLOWDOWNS.entries()) columns[index]?.push(await measure(browser, url, slowdown));
@@ -108,23 +113,4 @@ try {
   await browser.close();
   await server.stop();
   rmSync(folder, { recursive: true, force: true });
-}
-
-async function fill(url: string): Promise<void> {
-  const operations = Array.from({ length: FEEDS }, (_, index) => ({
-    op: "add",
-    data: {
-      type: "subscription",
-      id: crypto.randomUUID(),
-      attributes: { feed_url: `https://feeds-${index % 97}.example.com/show-${index}/feed.xml` },
-    },
-  }));
-  const type = 'application/vnd.api+json;ext="https://jsonapi.org/ext/atomic"';
-  const body = JSON.stringify({ "atomic:operations": operations });
-  const response = await fetch(`${url}/v1/operations`, {
-    method: "POST",
-    headers: { "Content-Type": type, Accept: type },
-    body,
-  });
-  if (response.status !== 200) throw new Error(`adding the feeds failed: ${response.status}`);
 }

@@ -77,16 +77,6 @@ export function trim(path: string, { count, length }: Lists): void {
   database.close();
 }
 
-/** Random ids of the local user's list. */
-export function pickIds(path: string, count: number): string[] {
-  const database = new DatabaseSync(path, { readOnly: true });
-  const rows = database
-    .prepare("select lower(hex(id)) as digits from subscriptions where user_id = 1 order by random() limit ?")
-    .all(count) as { digits: string }[];
-  database.close();
-  return rows.map(({ digits }) => digits.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, "$1-$2-$3-$4-$5"));
-}
-
 /** A podcast as most are; the names of its columns are the same in all engines. */
 const PODCAST = {
   status: "'ok'",
@@ -101,43 +91,13 @@ const PODCAST = {
   description: `'${"About this, that, and whatever else comes to mind. ".repeat(4)}'`,
 };
 
-function podcastsQuery(schema: string): string {
+/** Adds a podcast for every feed. */
+export function addPodcastsQuery(schema: string): string {
   const [names, values] = [Object.keys(PODCAST).join(", "), Object.values(PODCAST).join(", ")];
   return `insert into ${schema}podcasts (feed, artwork, ${names}) select feed, feed, ${values} from ${schema}subscriptions`;
-}
-
-export function addPodcasts(path: string): void {
-  const database = new DatabaseSync(path);
-  database.exec(podcastsQuery(""));
-  database.close();
-}
-
-export async function addPodcastsToPostgres(url: string): Promise<void> {
-  await query(url, podcastsQuery("earmark."));
-}
-
-/** Fills the local user's list, after Earmark has created the schema and stopped. */
-export async function fillPostgres(url: string, length: number): Promise<void> {
-  await query(
-    url,
-    `insert into earmark.lists values (1, ${length}, ${length});
-     insert into earmark.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
-     select 1, number, gen_random_uuid(), gen_random_uuid(), 1750000000000 + number, 0,
-       'https://feeds.example.com/shows/' || substr(md5(number::text), 1, 8) || '/episodes.xml'
-     from generate_series(1, ${length}) as number`,
-  );
-  await settlePostgres(url);
 }
 
 /** Otherwise autovacuum would run during the measurement, and plans would change. */
 export async function settlePostgres(url: string): Promise<void> {
   await query(url, "vacuum analyze");
-}
-
-export async function pickIdsFromPostgres(url: string, count: number): Promise<string[]> {
-  const rows = await query(
-    url,
-    `select id from earmark.subscriptions where user_id = 1 order by random() limit ${count}`,
-  );
-  return rows.map(({ id }) => String(id));
 }

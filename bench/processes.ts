@@ -4,7 +4,7 @@ import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { START_OPTIONS } from "../test/support/process.ts";
-import type { Measurement, MeasureOrder, Order, RemoveOrder, Report, TimePagesOrder } from "./load.ts";
+import type { Measurement, MeasureOrder, Order, Report, TimePagesOrder } from "./load.ts";
 
 export interface Server {
   readonly pid: number;
@@ -17,7 +17,7 @@ export interface Server {
 
 export interface Load {
   run(order: MeasureOrder): Promise<Measurement>;
-  run(order: TimePagesOrder | RemoveOrder): Promise<number[]>;
+  run(order: TimePagesOrder): Promise<number[]>;
   /** Ends the current measurement. */
   finish(): void;
 }
@@ -56,10 +56,6 @@ export async function startEarmark(
   return { ...server, tokens, onPostgres: isUrl(database) };
 }
 
-/** The account that has a token. */
-export const USER = "ann";
-export const PASSWORD = "a password for the bench";
-
 /** Creates an account and a token in a database that no server has open. */
 export function makeToken(database: string): string {
   const command = (args: readonly string[], input: string) =>
@@ -69,8 +65,8 @@ export function makeToken(database: string): string {
       encoding: "utf8",
       stdio: ["pipe", "pipe", "ignore"],
     });
-  command(["user", "add", USER, "--password-stdin"], PASSWORD);
-  return command(["token", "create", USER, "--label", "bench"], "").trim();
+  command(["user", "add", "ann", "--password-stdin"], "a password for the bench");
+  return command(["token", "create", "ann", "--label", "bench"], "").trim();
 }
 
 function urlOf(database: string): string {
@@ -81,12 +77,13 @@ function isUrl(database: string): boolean {
   return database.startsWith("postgres");
 }
 
-export type BaselineMode = "grouped" | "serial" | "parallel";
-
-/** Compiled code is cached between starts, as in Earmark. */
-export async function startBaseline(database: string, mode: BaselineMode): Promise<Server> {
+/**
+ * Compiled code is cached between starts, as in Earmark. On PostgreSQL, small inserts are faster one group at a time
+ * (`isSerial`), large ones in parallel; the faster variant is the baseline.
+ */
+export async function startBaseline(database: string, isSerial: boolean): Promise<Server> {
   const settings = { NODE_COMPILE_CACHE: at("../node_modules/.cache/earmark") };
-  const server = await startServer([at("baseline.ts"), database, mode], settings);
+  const server = await startServer([at("baseline.ts"), database, isSerial ? "serial" : "parallel"], settings);
   return { ...server, onPostgres: isUrl(database) };
 }
 
@@ -101,18 +98,6 @@ export function startLoad(first: number): Load {
     return report.value;
   };
   return { run, finish: () => child.send("finish") } as Load;
-}
-
-/** Another program, without its output. */
-export function startProgram(
-  file: string,
-  args: readonly string[],
-  settings: Readonly<Record<string, string>>,
-): Pick<Server, "pid" | "stop"> {
-  const tracked = track(spawn(file, args, { stdio: "ignore", env: { ...process.env, ...settings } }));
-  const { pid } = tracked.child;
-  if (pid === undefined) throw new Error(`cannot start ${file}`);
-  return { pid, stop: () => stop(tracked) };
 }
 
 /** Ends all remaining processes at once. */

@@ -1,10 +1,11 @@
-import { ANY, adding, type Bench, inTurns, paging, partsOf, stopServers, type Work } from "./bench.ts";
+import { ANY, adding, type Bench, type Contender, inTurns, paging, partsOf, stopServers, type Work } from "./bench.ts";
 import type { Engine } from "./engines.ts";
 import type { Measurement, TimePagesOrder } from "./load.ts";
 import { type Lists, prefill, prefillTokens, trim } from "./prefill.ts";
-import { type BaselineMode, makeToken, type Server, startBaseline } from "./processes.ts";
+import { makeToken, type Server, startBaseline } from "./processes.ts";
 import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
 import { requireSameResponses } from "./same-responses.ts";
+import { operate, removalOf } from "./sync.ts";
 import { readCpuSeconds } from "./usage.ts";
 
 const LONG_LIST = 100_000;
@@ -17,22 +18,18 @@ const ROUNDS_FOR_TOKENS = 2;
 /** Uncounted rounds of single requests: it takes some hundreds until the JIT settles. */
 const WARM_UP_ROUNDS = 5;
 
-interface Measured {
-  readonly name: string;
-  readonly runs: readonly Measurement[];
-}
+type Measured = Omit<Contender, "server">;
 
 /** Compares rate and CPU time of each contender with the last one. */
 function rowsOf(
   contenders: readonly Measured[],
-  work: Work,
   compareWith: (contender: Measured, base: Measured) => readonly Comparison[],
 ): Line["rows"] {
   const base = contenders.at(-1);
   return contenders.map((contender) =>
     rowOf(
       contender.name,
-      partsOf(work),
+      partsOf(contender.work),
       contender.runs,
       base === undefined || base === contender ? [] : compareWith(contender, base),
     ),
@@ -69,7 +66,7 @@ async function measureRivals(
   }: { rounds?: number; check?: (servers: Server[]) => Promise<void> },
 ): Promise<Measured[]> {
   const { lives } = bench.plan;
-  const runs = rivals.map((): Measurement[] => []);
+  const measured = rivals.map(({ name }): Measured => ({ name, work, runs: [] }));
   for (let life = 0; life < lives; life += 1) {
     const databases: string[] = [];
     const servers: Server[] = [];
@@ -80,15 +77,15 @@ async function measureRivals(
     }
     await check(servers);
     if (work.workload.kind === "pages") {
-      for (const server of servers) await bench.fillList([server], work.workload.total);
+      for (const server of servers) await bench.fillList(server, work.workload.total);
       for (const database of databases) await engine.settle(database);
     }
-    const contenders = servers.map((server, at) => ({ servers: [server], runs: runs[at] ?? [] }));
-    await bench.takeTurns(contenders, work, rounds / lives);
+    const contenders = measured.flatMap((each, at) => servers.slice(at, at + 1).map((server) => ({ ...each, server })));
+    await bench.takeTurns(contenders, rounds / lives);
     await stopServers(servers);
     for (const database of databases) await engine.drop(database);
   }
-  return rivals.map(({ name }, at) => ({ name, runs: runs[at] ?? [] }));
+  return measured;
 }
 
 /** Compares Earmark with its baseline. */
@@ -97,11 +94,11 @@ export async function compareWithBaseline(
   name: string,
   engine: Engine,
   work: Work,
-  { target, baseline = engine.baseline }: { target?: Target; baseline?: BaselineMode },
+  target?: Target,
 ): Promise<Line> {
   const rivals = [
     { name: "Earmark", start: (database: string) => bench.earmark(database) },
-    { name: "baseline", start: (database: string) => startBaseline(database, baseline) },
+    { name: "baseline", start: (database: string) => startBaseline(database, partsOf(work) === 1) },
   ];
   const contenders = await measureRivals(bench, engine, work, rivals, {
     check: (servers) => requireSameResponses(servers.map(({ port }) => port)),
@@ -110,35 +107,37 @@ export async function compareWithBaseline(
     compare("of the baseline's rate", ratesOf(runs), ratesOf(base.runs), target),
     compare("times the baseline's CPU", costsOf(runs), costsOf(base.runs)),
   ];
-  return { name, rows: rowsOf(contenders, work, compareWith) };
+  return { name, rows: rowsOf(contenders, compareWith) };
 }
 
 /** Compares pages with their podcasts and pages without, of one server. */
 export async function comparePodcasts(bench: Bench, name: string, engine: Engine, target?: Target): Promise<Line> {
   const [size, total] = [100, 10_000];
   const contenders = [
-    { name: "with podcasts", query: "&include=podcast", runs: [] as Measurement[] },
-    { name: "without", query: "", runs: [] as Measurement[] },
-  ];
-  const { lives, rounds, warmUpRounds } = bench.plan;
+    { name: "with podcasts", query: "&include=podcast" },
+    { name: "without", query: "" },
+  ].map(({ name: contender, query }) => ({
+    name: contender,
+    work: { connections: 32, workload: paging(size, total, query) },
+    runs: [] as Measurement[],
+  }));
+  const { lives, rounds } = bench.plan;
   for (let life = 0; life < lives; life += 1) {
     const place = await engine.create();
     const filled = await bench.earmark(place);
-    await bench.fillList([filled], total);
+    await bench.fillList(filled, total);
     await filled.stop();
     await engine.addPodcasts(place);
     await engine.settle(place);
     const server = await bench.earmark(place);
-    for (let round = 1 - warmUpRounds; round <= rounds / lives; round += 1) {
-      for (const { query, runs } of inTurns(contenders, round)) {
-        const run = await bench.measure([server], { connections: 32, workload: paging(size, total, query) });
-        if (round > 0) runs.push(run);
-      }
-    }
+    await bench.takeTurns(
+      contenders.map((contender) => ({ ...contender, server })),
+      rounds / lives,
+    );
     await server.stop();
     await engine.drop(place);
   }
-  return { name, rows: rowsOf(contenders, { connections: 32, workload: paging(size, total) }, compareWithout(target)) };
+  return { name, rows: rowsOf(contenders, compareWithout(target)) };
 }
 
 /** Measures the cost of authentication. */
@@ -156,27 +155,28 @@ export async function compareAccounts(
   const contenders = await measureRivals(bench, engine, work, rivals, {
     rounds: ROUNDS_FOR_TOKENS * bench.plan.rounds,
   });
-  return { name, rows: rowsOf(contenders, work, compareWithout(target)) };
+  return { name, rows: rowsOf(contenders, compareWithout(target)) };
 }
 
 /** Compares first, middle and last page of a long list, with and without gaps. */
 export async function comparePages(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
   const { rounds, turns } = bench.plan;
-  const [whole, gapped] = [await engine.create(), await engine.create()];
-  for (const database of [whole, gapped]) {
-    await (await bench.earmark(database)).stop();
-    await engine.fill(database, LONG_LIST);
-  }
+  const databases = [await engine.create(), await engine.create()] as const;
+  const start = async (database: string) => {
+    const server = await bench.earmark(database);
+    await bench.fillList(server, LONG_LIST);
+    await engine.settle(database);
+    return server;
+  };
   const lists = [
-    { state: "", server: await bench.earmark(whole), pages: pagesOf(LONG_LIST) },
+    { state: "", server: await start(databases[0]), pages: pagesOf(LONG_LIST) },
     {
       state: `after ${REMOVED.toLocaleString("en")} removals: `,
-      server: await bench.earmark(gapped),
+      server: await start(databases[1]),
       pages: pagesOf(LONG_LIST - REMOVED),
     },
   ].map((list) => ({ ...list, times: [] as number[][], costs: [] as number[] }));
-  const ids = await engine.pickIds(gapped, REMOVED);
-  await bench.load.run({ kind: "remove", port: lists[1]?.server.port ?? 0, ids });
+  await removeSome(lists[1]?.server.port ?? 0);
   for (let round = -WARM_UP_ROUNDS; round < rounds; round += 1) {
     for (const { server, pages, times, costs } of inTurns(lists, round)) {
       const before = readCpuSeconds(server.pid);
@@ -193,17 +193,26 @@ export async function comparePages(bench: Bench, name: string, engine: Engine, t
       const ms = times.map((medians) => medians[index] ?? Number.NaN);
       return {
         name: `${state}${position} page`,
-        parts: PAGE_SIZE,
         requestsPerSecond: ms.map((each) => 1_000 / each),
-        medianMs: ms,
         cpuMicroseconds: index === 0 ? costs : [],
         comparisons: index === 0 ? [] : [compare("times its first page's time", ms, first, own)],
       };
     });
   });
   await stopServers(lists.map(({ server }) => server));
-  for (const database of [whole, gapped]) await engine.drop(database);
+  for (const database of databases) await engine.drop(database);
   return { name, rows };
+}
+
+/** Removes one item of each page of 100, at random. */
+async function removeSome(port: number): Promise<void> {
+  const removals: object[] = [];
+  for (let number = 1; number <= REMOVED; number += 1) {
+    const response = await fetch(`http://127.0.0.1:${port}/v1/subscriptions?page[number]=${number}&page[size]=100`);
+    const { data } = (await response.json()) as { data: { id: string }[] };
+    removals.push(removalOf(data[Math.floor(Math.random() * data.length)]?.id ?? ""));
+  }
+  await operate(port, removals);
 }
 
 const PAGE_SIZE = 25;
@@ -233,6 +242,7 @@ export async function compareSizes(bench: Bench, name: string, target?: Target):
       name: `${size.toLocaleString("en")} rows`,
       path,
       tokens,
+      work,
       runs: [] as Measurement[],
     });
   }
@@ -241,7 +251,7 @@ export async function compareSizes(bench: Bench, name: string, target?: Target):
       trim(path, { count: tokens.length, length: LIST_LENGTH });
       const server = await bench.earmark(path, tokens);
       const warmUp = { ms: ANY, requests: sizeRequests / 4 };
-      runs.push(await bench.measure([server], work, { ms: ANY, requests: sizeRequests }, warmUp));
+      runs.push(await bench.measure(server, work, { ms: ANY, requests: sizeRequests }, warmUp));
       await server.stop();
     }
   }
@@ -250,23 +260,17 @@ export async function compareSizes(bench: Bench, name: string, target?: Target):
     compare(small, ratesOf(base.runs), ratesOf(runs), target),
     compare("times its CPU", costsOf(runs), costsOf(base.runs)),
   ];
-  return { name, rows: rowsOf(contenders, work, compareWith) };
+  return { name, rows: rowsOf(contenders, compareWith) };
 }
 
-/** Creates a database by starting Earmark once, then fills it. */
-async function fillFile(bench: Bench, lists: Lists): Promise<string> {
-  const path = await bench.sqlite.create();
-  await (await bench.earmark(path)).stop();
-  bench.logProgress(`    writing ${(lists.count * lists.length).toLocaleString("en")} rows`);
-  prefill(path, lists);
-  return path;
-}
-
-/** The first users have tokens. */
+/** Creates a database by starting Earmark once, then fills it. The first users have tokens. */
 async function makeFile(
   bench: Bench,
   lists: Lists,
 ): Promise<{ readonly path: string; readonly tokens: readonly string[] }> {
-  const path = await fillFile(bench, lists);
+  const path = await bench.sqlite.create();
+  await (await bench.earmark(path)).stop();
+  bench.logProgress(`    writing ${(lists.count * lists.length).toLocaleString("en")} rows`);
+  prefill(path, lists);
   return { path, tokens: prefillTokens(path, Math.min(USERS, lists.count)) };
 }

@@ -1,4 +1,4 @@
-import { drawTable, type Figure, ratios, show, showShort, summarize } from "./figures.ts";
+import { digits, drawTable, show, summarize } from "./figures.ts";
 import type { Measurement } from "./load.ts";
 
 export type Target = { readonly atLeast: number } | { readonly atMost: number };
@@ -14,10 +14,7 @@ export interface Comparison {
 /** One contender. Arrays contain a figure per round. */
 export interface Row {
   readonly name: string;
-  /** Operations or items per request. */
-  readonly parts?: number;
   readonly requestsPerSecond?: readonly number[];
-  readonly medianMs?: readonly number[];
   readonly p99Ms?: readonly number[];
   /** CPU time of the server per operation or item. */
   readonly cpuMicroseconds?: readonly number[];
@@ -31,6 +28,7 @@ export interface Line {
   readonly rows: readonly Row[];
 }
 
+/** `parts` is the number of operations or items per request. */
 export function rowOf(
   name: string,
   parts: number,
@@ -40,10 +38,8 @@ export function rowOf(
   const each = (seconds: number, requests: number) => (seconds * 1e6) / (requests * parts);
   return {
     name,
-    parts,
     requestsPerSecond: ratesOf(runs),
-    medianMs: runs.map(({ medianMs }) => medianMs),
-    p99Ms: runs.map(({ p99Ms }) => p99Ms),
+    p99Ms: p99sOf(runs),
     cpuMicroseconds: runs.map(({ cpuSeconds, requests }) => each(cpuSeconds, requests)),
     databaseMicroseconds: runs.map(({ databaseSeconds, requests }) => each(databaseSeconds, requests)),
     comparisons,
@@ -54,9 +50,13 @@ export function ratesOf(runs: readonly Measurement[]): number[] {
   return runs.map(({ requests, seconds }) => requests / seconds);
 }
 
+export function p99sOf(runs: readonly Measurement[]): number[] {
+  return runs.map(({ p99Ms }) => p99Ms);
+}
+
 /** Divides round by round, because adjacent rounds share the background load of the machine. */
 export function compare(what: string, ours: readonly number[], theirs: readonly number[], target?: Target): Comparison {
-  const rounds = ratios(ours, theirs);
+  const rounds = ours.map((value, index) => value / (theirs[index] ?? Number.NaN));
   return target === undefined ? { what, rounds } : { what, rounds, target };
 }
 
@@ -66,85 +66,34 @@ export function isReached({ rounds, target }: Comparison): boolean {
   return "atLeast" in target ? median >= target.atLeast : median <= target.atMost;
 }
 
-function showTarget(target: Target): string {
-  return "atLeast" in target ? `≥ ${target.atLeast}` : `≤ ${target.atMost}`;
+function cellsOf(comparison: Comparison): string[] {
+  const { what, rounds, target } = comparison;
+  const compared = `${show(summarize(rounds))} ${what}`;
+  if (target === undefined) return [compared, "", ""];
+  const wanted = "atLeast" in target ? `≥ ${target.atLeast}` : `≤ ${target.atMost}`;
+  return [compared, wanted, isReached(comparison) ? "yes" : "NO"];
 }
 
-function verdictOf(comparison: Comparison): string {
-  if (comparison.target === undefined) return "";
-  return isReached(comparison) ? "yes" : "NO";
-}
-
+/** The table of docs/performance.md with more columns. */
 export function drawLines(lines: readonly Line[]): string {
-  const head = [
-    "benchmark",
-    "server",
-    "requests/s",
-    "operations or items/s",
-    "p99 ms",
-    "CPU µs each",
-    "compared",
-    "target",
-    "reached",
-  ];
+  const head = ["benchmark", "requests/s", "p99 ms", "CPU µs each", "median (min..max)", "target", "reached"];
   const cells = lines.flatMap(({ name, rows }) =>
-    rows.flatMap((row, index) => cellsOf(row).map((rest, at) => [index === 0 && at === 0 ? name : "", ...rest])),
+    rows.flatMap((row) => {
+      const cpu = [medianOf(row.cpuMicroseconds), medianOf(row.databaseMicroseconds)].filter(Boolean);
+      const figures = [
+        row.name === "Earmark" ? name : `${name}: ${row.name}`,
+        medianOf(row.requestsPerSecond),
+        medianOf(row.p99Ms),
+        cpu.join(" + database "),
+      ];
+      const compared = row.comparisons.length === 0 ? [["", "", ""]] : row.comparisons.map(cellsOf);
+      return compared.map((rest) => [...figures, ...rest]);
+    }),
   );
   return drawTable(head, cells);
 }
 
-/** The first comparison is in the row itself, the others in rows below. */
-function cellsOf(row: Row): string[][] {
-  const [first, ...others] = row.comparisons.map((comparison) => [
-    `${show(summarize(comparison.rounds))} ${comparison.what}`,
-    comparison.target === undefined ? "" : showTarget(comparison.target),
-    verdictOf(comparison),
-  ]);
-  const parts = row.parts ?? 1;
-  const figures = [
-    row.name,
-    shown(row.requestsPerSecond, show),
-    shown(row.requestsPerSecond?.map((rate) => rate * parts)),
-    shown(row.p99Ms),
-    [shown(row.cpuMicroseconds), shown(row.databaseMicroseconds)].filter(Boolean).join(" + database "),
-  ];
-  return [[...figures, ...(first ?? ["", "", ""])], ...others.map((other) => ["", "", "", "", "", ...other])];
-}
-
 /** Empty where the operating system does not report the figure. */
-function shown(rounds: readonly number[] | undefined, form: (figure: Figure) => string = showShort): string {
-  if (rounds === undefined || rounds.length === 0 || rounds.some(Number.isNaN)) return "";
-  return form(summarize(rounds));
-}
-
-interface RowTarget {
-  readonly line: string;
-  readonly row: string;
-  readonly comparison: Comparison;
-}
-
-/** The comparisons that have a target. */
-export function targetsOf(lines: readonly Line[]): RowTarget[] {
-  return lines.flatMap(({ name, rows }) =>
-    rows.flatMap((row) =>
-      row.comparisons
-        .filter(({ target }) => target !== undefined)
-        .map((comparison) => ({ line: name, row: row.name, comparison })),
-    ),
-  );
-}
-
-/** The table of docs/performance.md. */
-export function writeMarkdown(lines: readonly Line[]): string {
-  const rows = targetsOf(lines).map(({ line, row, comparison }) => {
-    const { target } = comparison;
-    const cells = [
-      row === "Earmark" ? line : `${line}: ${row}`,
-      `${show(summarize(comparison.rounds))} ${comparison.what}`,
-      target === undefined ? "" : showTarget(target),
-      verdictOf(comparison),
-    ];
-    return `| ${cells.join(" | ")} |`;
-  });
-  return ["| benchmark | median (min..max) | target | reached |", "|---|---|---|---|", ...rows].join("\n");
+function medianOf(rounds: readonly number[] = []): string {
+  return rounds.length === 0 || rounds.some(Number.isNaN) ? "" : digits(summarize(rounds).median);
 }

@@ -108,10 +108,6 @@ export function checkPage(response: Buffer, items: number): void {
   requireCount(response, '{"type":"subscription"', items);
 }
 
-export function removalRequest(id: string): string {
-  return `DELETE /v1/subscriptions/${id} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: ${PLAIN}\r\n\r\n`;
-}
-
 export function requireStatus(response: Buffer, status: number): void {
   if (response.toString("latin1", 0, 13) !== `HTTP/1.1 ${status} `) refuse(response, `status ${status}`);
 }

@@ -1,4 +1,3 @@
-import { request } from "node:http";
 import { ATOMIC, PLAIN } from "./requests.ts";
 
 const ADDITION = {
@@ -16,8 +15,8 @@ export async function requireSameResponses(ports: readonly number[]): Promise<vo
   const page = "/v1/subscriptions?page[number]=1&page[size]=25";
   const responses = await Promise.all(
     ports.map(async (port) => [
-      await ask(port, "POST", "/v1/operations", { "content-type": ATOMIC, accept: ATOMIC }, body),
-      await ask(port, "GET", page, { accept: PLAIN }),
+      await ask(port, "/v1/operations", { method: "POST", headers: { "content-type": ATOMIC, accept: ATOMIC }, body }),
+      await ask(port, page, { headers: { accept: PLAIN } }),
     ]),
   );
   const texts = responses.map((response) =>
@@ -35,20 +34,8 @@ export async function requireSameResponses(ports: readonly number[]): Promise<vo
 }
 
 /** Headers sorted by name, then the body. */
-function ask(port: number, method: string, path: string, headers: Record<string, string>, body = ""): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const outgoing = request({ port, host: "127.0.0.1", method, path, headers, agent: false }, (incoming) => {
-      let text = Object.entries(incoming.headers)
-        .map(([name, value]) => `${name}: ${value}\n`)
-        .sort()
-        .join("");
-      incoming.setEncoding("utf8");
-      incoming.on("data", (chunk: string) => {
-        text += chunk;
-      });
-      incoming.on("end", () => resolve(text));
-    });
-    outgoing.on("error", reject);
-    outgoing.end(body);
-  });
+async function ask(port: number, path: string, options: RequestInit): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, options);
+  const headers = [...response.headers].map(([name, value]) => `${name}: ${value}\n`).sort();
+  return headers.join("") + (await response.text());
 }

@@ -1,11 +1,11 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { adding, type Bench, inTurns, paging, type Work } from "./bench.ts";
+import { adding, type Bench, type Contender, paging, partsOf, type Work } from "./bench.ts";
 import type { Engine } from "./engines.ts";
 import type { Measurement } from "./load.ts";
 import { prefillTokens } from "./prefill.ts";
-import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
+import { compare, type Line, p99sOf, ratesOf, rowOf, type Target } from "./report.ts";
 import { ATOMIC, PLAIN } from "./requests.ts";
 import { readResidentMiB } from "./usage.ts";
 
@@ -18,37 +18,6 @@ const STREAMS_PER_USER = 10;
 /** Pause after opening or closing all streams. */
 const SETTLING_MS = 1_000;
 
-/** A request to repeat, and the number of items in its response. */
-export interface Repeated {
-  readonly name: string;
-  readonly parts: number;
-  readonly workload: Work["workload"];
-}
-
-/** Measures different requests, in turns, to one server with a list of this length. Result N belongs to request N. */
-export async function measureRequests(
-  bench: Bench,
-  engine: Engine,
-  length: number,
-  requestsOf: (port: number) => Promise<readonly Repeated[]>,
-): Promise<(Repeated & { readonly runs: readonly Measurement[] })[]> {
-  const database = await engine.create();
-  const server = await bench.earmark(database);
-  await bench.fillList([server], length);
-  await engine.settle(database);
-  const contenders = (await requestsOf(server.port)).map((request) => ({ ...request, runs: [] as Measurement[] }));
-  const { warmUpRounds, rounds } = bench.plan;
-  for (let round = 1 - warmUpRounds; round <= rounds; round += 1) {
-    for (const { workload, runs } of inTurns(contenders, round)) {
-      const run = await bench.measure([server], { connections: CONNECTIONS, workload });
-      if (round > 0) runs.push(run);
-    }
-  }
-  await server.stop();
-  await engine.drop(database);
-  return contenders;
-}
-
 /** Compares asking what has changed in a long list with reading pages of it. */
 export async function compareChanges(
   bench: Bench,
@@ -56,51 +25,60 @@ export async function compareChanges(
   engine: Engine,
   { nothing, some }: { readonly nothing: Target; readonly some: Target },
 ): Promise<Line> {
-  const measured = await measureRequests(bench, engine, LONG_LIST, async (port) => {
-    const before = await readState(port);
-    await operate(port, addsOf(CHANGED));
-    const state = await readState(port);
-    const since = (text: string) => `/v1/changes?page[after]=${text}`;
-    const same = (path: string, headers: string, text: string, count: number, status = 200) =>
-      ({ kind: "same", request: writeRequest(path, headers), text, count, status }) as const;
-    return [
-      { name: "changes, none", parts: 1, workload: same(since(state), "", '"data":[]', 1) },
-      {
-        name: "If-None-Match, status 304",
-        parts: 1,
-        workload: same("/v1/subscriptions", `If-None-Match: "${state}"\r\n`, '"data"', 0, 304),
-      },
-      { name: "page of 25", parts: 25, workload: paging(25, LONG_LIST) },
-      {
-        name: `changes of ${CHANGED}`,
-        parts: CHANGED,
-        workload: same(since(before), "", '{"type":"subscription"', CHANGED),
-      },
-      { name: "page of 100", parts: 100, workload: paging(100, LONG_LIST) },
-    ];
-  });
-  const [none, unchanged, page25, changes, page100] = measured.map(({ runs }) => ratesOf(runs));
-  const comparisons: readonly (readonly Comparison[])[] = [
-    [compare("times the rate of pages of 25", none ?? [], page25 ?? [], nothing)],
-    [compare("times the rate of pages of 25", unchanged ?? [], page25 ?? [], nothing)],
+  const database = await engine.create();
+  const server = await bench.earmark(database);
+  await bench.fillList(server, LONG_LIST);
+  await engine.settle(database);
+  const before = await readState(server.port);
+  await operate(server.port, addsOf(CHANGED));
+  const state = await readState(server.port);
+  const since = (text: string) => `/v1/changes?page[after]=${text}`;
+  const same = (path: string, headers: string, text: string, count: number, status = 200) =>
+    ({ kind: "same", request: writeRequest(path, headers), text, count, status }) as const;
+  const workloads: Readonly<Record<string, Work["workload"]>> = {
+    "changes, none": same(since(state), "", '"data":[]', 1),
+    "If-None-Match, status 304": same("/v1/subscriptions", `If-None-Match: "${state}"\r\n`, '"data"', 0, 304),
+    "page of 25": paging(25, LONG_LIST),
+    [`changes of ${CHANGED}`]: same(since(before), "", '{"type":"subscription"', CHANGED),
+    "page of 100": paging(100, LONG_LIST),
+  };
+  const contenders = Object.entries(workloads).map(
+    ([contender, workload]): Contender => ({
+      name: contender,
+      server,
+      work: { connections: CONNECTIONS, workload },
+      runs: [],
+    }),
+  );
+  await bench.takeTurns(contenders);
+  await server.stop();
+  await engine.drop(database);
+  const [none = [], unchanged = [], page25 = [], changes = [], page100 = []] = contenders.map(({ runs }) =>
+    ratesOf(runs),
+  );
+  const comparisons = [
+    [compare("times the rate of pages of 25", none, page25, nothing)],
+    [compare("times the rate of pages of 25", unchanged, page25, nothing)],
     [],
-    [compare("times the time of a page of 100", page100 ?? [], changes ?? [], some)],
-    [],
+    [compare("times the time of a page of 100", page100, changes, some)],
   ];
-  return { name, rows: measured.map(({ name: row, parts, runs }, at) => rowOf(row, parts, runs, comparisons[at])) };
+  return {
+    name,
+    rows: contenders.map(({ name: row, work, runs }, at) => rowOf(row, partsOf(work), runs, comparisons[at])),
+  };
 }
 
 /** Compares removing subscriptions with adding them, one request at a time. */
 export async function compareRemovals(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
   const database = await engine.create();
   const server = await bench.earmark(database);
-  await bench.fillList([server], LONG_LIST);
+  await bench.fillList(server, LONG_LIST);
   await engine.settle(database);
   const ratios: number[] = [];
   const rounds = 5 * bench.plan.rounds;
   for (let round = -2; round < rounds; round += 1) {
     const adds = addsOf(REMOVED);
-    const removals = adds.map(({ data: { type, id } }) => ({ op: "remove", ref: { type, id } }));
+    const removals = adds.map(({ data }) => removalOf(data.id));
     const added = await operate(server.port, adds);
     const removed = await operate(server.port, removals);
     if (round >= 0) ratios.push(added / removed);
@@ -125,8 +103,8 @@ export async function measureStreams(
   const server = await bench.earmark(database, tokens.slice(0, 1));
   const { port, pid } = server;
   const work: Work = { connections: 8, workload: paging(25, 1_000) };
-  await bench.measure([server], { connections: 1, workload: adding(1_000) }, { ms: 60_000, requests: 1 });
-  const measurePages = () => bench.measure([server], work);
+  await bench.measure(server, { connections: 1, workload: adding(1_000) }, { ms: 60_000, requests: 1 });
+  const measurePages = () => bench.measure(server, work);
   for (let round = 0; round < 2; round += 1) await measurePages();
 
   const idle = readResidentMiB(pid);
@@ -151,11 +129,10 @@ export async function measureStreams(
     await sleep(SETTLING_MS);
   }
   await server.stop();
-  const p99 = (runs: readonly Measurement[]) => runs.map(({ p99Ms }) => p99Ms);
   const comparisons = [
     { what: "MiB above idle", rounds: mib, target: targets.mib },
     { what: `s until all are notified of ${tokens.length} changes`, rounds: seconds, target: targets.seconds },
-    compare("times the p99 of pages", p99(withStreams), p99(without), targets.p99),
+    compare("times the p99 of pages", p99sOf(withStreams), p99sOf(without), targets.p99),
   ];
   const rows = [rowOf("pages with streams", 25, withStreams, comparisons), rowOf("pages alone", 25, without)];
   return { name, rows };
@@ -184,11 +161,15 @@ async function readState(port: number): Promise<string> {
 }
 
 function addsOf(count: number) {
-  return Array.from({ length: count }, () => {
-    const id = crypto.randomUUID();
-    const attributes = { feed_url: `https://feeds.example.com/shows/${id}.xml` };
-    return { op: "add", data: { type: "subscription", id, attributes } };
-  });
+  return Array.from({ length: count }, () => additionOf(`https://feeds.example.com/shows/${crypto.randomUUID()}.xml`));
+}
+
+export function additionOf(feed_url: string) {
+  return { op: "add", data: { type: "subscription", id: crypto.randomUUID(), attributes: { feed_url } } };
+}
+
+export function removalOf(id: string) {
+  return { op: "remove", ref: { type: "subscription", id } };
 }
 
 /** Sends operations and returns the duration in milliseconds. */

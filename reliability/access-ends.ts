@@ -1,7 +1,5 @@
-import { once } from "node:events";
-import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { document, fromElsewhere, newToken, signIn, signUp, writeRequest } from "../test/support/accounts.ts";
+import { document, fromElsewhere, holdBack, newToken, signIn, signUp, writeRequest } from "../test/support/accounts.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import { run as runProgram } from "../test/support/process.ts";
 import { ATOMIC, add, callServer, newId, PLAIN } from "../test/support/server.ts";
@@ -204,17 +202,12 @@ class Writer {
   async writeSlowly(port: number, released: Promise<void>): Promise<Write> {
     const { method, path, target, kind, type, body } = this.#next(true);
     const bytes = writeRequest(method, path, { ...this.#headers, "Content-Type": type }, body);
-    const socket = connect(port, "127.0.0.1");
-    let text = "";
-    socket.on("data", (chunk) => (text += chunk)).on("error", () => undefined);
-    const closed = once(socket, "close");
-    socket.write(bytes.slice(0, -1));
-    await released;
-    const sentAt = performance.now();
-    socket.write(bytes.slice(-1));
-    await closed;
-    const status = /^HTTP\/1\.1 (\d{3}) /.exec(text)?.[1];
-    return { target, kind, sentAt, status: status === undefined ? undefined : Number(status) };
+    let sentAt = 0;
+    const { status } = await holdBack(port, bytes, async () => {
+      await released;
+      sentAt = performance.now();
+    });
+    return { target, kind, sentAt, status: status || undefined };
   }
 
   #next(isAdding = false): PlannedWrite {

@@ -4,6 +4,7 @@ import { startWithAccounts, withHead } from "../test/support/access.ts";
 import { AccessMatrix } from "../test/support/access-matrix.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import type { Findings, ReliabilityTest, Run } from "./reliability-test.ts";
+import { joinFindings } from "./run-all.ts";
 
 type Door = readonly [method: string, url: string];
 
@@ -20,10 +21,7 @@ export const access: ReliabilityTest = {
       const postgres = await startPostgres([], run.onEnd);
       findings.push(await tryAll(run, ["ann", "bob"], isChosen, { DATABASE_URL: await postgres.database() }));
     }
-    return {
-      figures: findings.map(({ figures }) => figures).join("; "),
-      violations: findings.flatMap(({ violations }) => violations),
-    };
+    return joinFindings(findings);
   },
   control: {
     name: "another's id is answered a little differently",

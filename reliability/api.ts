@@ -11,6 +11,13 @@ export function post(
   return call(port, "POST", "/v1/operations", JSON.stringify({ "atomic:operations": operations }), ATOMIC, headers);
 }
 
+/** Posts operations; throws unless each of them succeeds. */
+export async function addAll(port: number, operations: readonly object[]): Promise<void> {
+  const response = await post(port, operations);
+  if (response?.status !== 200 || response.text.includes('"errors"'))
+    throw new Error(`${response?.status}: ${response?.text.slice(0, 500)}`);
+}
+
 /** Undefined without a complete response, because the connection was lost. */
 export async function call(
   port: number,

@@ -1,11 +1,13 @@
 import { copyFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { p99Of } from "../bench/figures.ts";
 import { engineFor } from "../src/store/engines.ts";
 import { type Row, TABLES } from "../src/store/tables.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import { run as runProgram } from "../test/support/process.ts";
-import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
-import { type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
+import { add, callServer, newId } from "../test/support/server.ts";
+import { addAll } from "./api.ts";
+import { type ReliabilityTest, type Run, serve, stop } from "./reliability-test.ts";
 
 /** Feeds per request: after a crash all of them are there, or none. */
 const GROUP = 7;
@@ -106,8 +108,7 @@ async function backUpUnderLoad(
   } while (performance.now() < until);
   const busyMs = load.p99();
   await load.end();
-  server.child.kill("SIGKILL");
-  await server.ended;
+  await stop(server);
   return { taken, calmMs, busyMs };
 }
 
@@ -132,7 +133,7 @@ function startLoad(port: number, acknowledged: Acknowledged): Load {
   const remover = async () => {
     while (!isOver) {
       const id = newId();
-      await post(port, [add(id, `https://feeds.example/passing/${id}`)]);
+      await addAll(port, [add(id, `https://feeds.example/passing/${id}`)]);
       const { status } = await callServer(port, "DELETE", `/v1/subscriptions/${id}`);
       if (status !== 204) throw new Error(`a removal was answered ${status}`);
       acknowledged.removals += 1;
@@ -141,9 +142,9 @@ function startLoad(port: number, acknowledged: Acknowledged): Load {
   const working = Promise.all([...WRITERS.map((name) => writer([name])), writer(TURNS), remover()]);
   return {
     p99() {
-      const sorted = times.sort((one, other) => one - other);
+      const measured = times;
       times = [];
-      return sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN;
+      return p99Of(measured);
     },
     async end() {
       isOver = true;
@@ -154,20 +155,11 @@ function startLoad(port: number, acknowledged: Acknowledged): Load {
 
 async function addGroup(port: number, name: string, size: number, { groups }: Acknowledged): Promise<void> {
   const group = groups.get(name) ?? 0;
-  await post(
+  await addAll(
     port,
     Array.from({ length: size }, (_, member) => add(newId(), feedOf(name, group, member, size))),
   );
   groups.set(name, group + 1);
-}
-
-async function post(port: number, operations: readonly object[]): Promise<void> {
-  const body = JSON.stringify({ "atomic:operations": operations });
-  const { status, text } = await callServer(port, "POST", "/v1/operations", {
-    headers: { "Content-Type": ATOMIC },
-    body,
-  });
-  if (status !== 200 || text.includes('"errors"')) throw new Error(`${status}: ${text.slice(0, 500)}`);
 }
 
 export function feedOf(name: string, group: number, member: number, size: number): string {

@@ -5,6 +5,7 @@ import { startPostgres } from "../test/support/postgres.ts";
 import type { RunningServer } from "../test/support/process.ts";
 import { type Hostile, KINDS, type Kind, MAX_BODY_BYTES, MAX_OPERATIONS } from "./bad-input-requests.ts";
 import { type Findings, preloading, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
+import { joinFindings } from "./run-all.ts";
 
 const [QUICK, FULL] = [100, 10_000];
 const AT_ONCE = 16;
@@ -29,10 +30,7 @@ export const badInput: ReliabilityTest = {
       const kinds = KINDS.filter(({ name }) => /structures|texts|uploads/.test(name));
       findings.push(await sendAll(run, other, kinds, " on PostgreSQL"));
     }
-    return {
-      figures: findings.map(({ figures }) => figures).join("; "),
-      violations: findings.flatMap(({ violations }) => violations),
-    };
+    return joinFindings(findings);
   },
   control: {
     name: "a server that returns 500 for some targets",

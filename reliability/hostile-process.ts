@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Connection } from "../bench/connection.ts";
 import { ATOMIC, PLAIN, requireStatus } from "../bench/requests.ts";
 import { readPeakMiB } from "../bench/usage.ts";
+import { answerCommands } from "./client-process.ts";
 import {
   type Account,
   feedUrl,
@@ -314,17 +315,17 @@ function call(port: number, agent: Agent, token: string, what: Call): Promise<st
   });
 }
 
-process.on("message", (command: Command) => {
-  if (command.role === "stop watching") {
-    isWatching = false;
-    return;
+answerCommands((command: Command) => {
+  switch (command.role) {
+    case "attack":
+      if (command.isLowPriority) setPriority(constants.priority.PRIORITY_LOW);
+      return attack(command);
+    case "watch":
+      return watch(command);
+    case "use":
+      return use(command);
+    case "stop watching":
+      isWatching = false;
+      return undefined;
   }
-  if (command.role === "attack" && command.isLowPriority) setPriority(constants.priority.PRIORITY_LOW);
-  const done: Promise<ResponseCounts | HealthChecks | TaskResults> =
-    command.role === "attack" ? attack(command) : command.role === "watch" ? watch(command) : use(command);
-  done.then(
-    (report) => process.send?.({ report }),
-    (error: Error) => process.send?.({ error: error.stack }),
-  );
 });
-process.on("disconnect", () => process.exit());

@@ -1,14 +1,14 @@
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { p99Of } from "../bench/figures.ts";
 import { readPeakMiB } from "../bench/usage.ts";
 import { fromElsewhere, newToken, signUp } from "../test/support/accounts.ts";
 import { type RunningServer, SERVE } from "../test/support/process.ts";
 import { ATOMIC, callServer } from "../test/support/server.ts";
+import { ClientProcess } from "./client-process.ts";
 import { ACTIONS_OF_APPS, type Account, actions, longFeedUrl, operations } from "./hostile-attacks.ts";
 import type { Command, HealthChecks, Load, ResponseCounts, Task, TaskResults, Usage } from "./hostile-process.ts";
-import { preloading, type Run, serve } from "./reliability-test.ts";
+import { preloading, type Run, serve, stop } from "./reliability-test.ts";
 
 type Settings = Readonly<Record<string, string>>;
 type User = Usage["accounts"][number];
@@ -26,9 +26,9 @@ let accounts = 0;
 export class Target {
   readonly #run: Run;
   readonly #settings: Settings;
-  readonly #hostile: ClientProcess;
-  readonly #watcher: ClientProcess;
-  readonly #ordinary: ClientProcess;
+  readonly #hostile: ClientProcess<Command>;
+  readonly #watcher: ClientProcess<Command>;
+  readonly #ordinary: ClientProcess<Command>;
   #server: RunningServer;
   /** Exit code or signal of the process; undefined while it runs. */
   ended: number | string | undefined;
@@ -47,9 +47,9 @@ export class Target {
   private constructor(run: Run, settings: Settings, server: RunningServer) {
     this.#run = run;
     this.#settings = settings;
-    this.#hostile = new ClientProcess(run);
-    this.#watcher = new ClientProcess(run);
-    this.#ordinary = new ClientProcess(run);
+    this.#hostile = new ClientProcess(run, "./hostile-process.ts");
+    this.#watcher = new ClientProcess(run, "./hostile-process.ts");
+    this.#ordinary = new ClientProcess(run, "./hostile-process.ts");
     this.#server = server;
     this.#follow(server);
   }
@@ -67,8 +67,7 @@ export class Target {
   }
 
   async stop(): Promise<void> {
-    this.#server.child.kill("SIGKILL");
-    await this.#server.ended;
+    await stop(this.#server);
   }
 
   #follow(server: RunningServer): void {
@@ -161,30 +160,6 @@ export class Target {
   }
 }
 
-/** A child process that runs hostile-process.ts. */
-class ClientProcess {
-  readonly #child: ChildProcess;
-  readonly #ended: Promise<never>;
-
-  constructor(run: Run) {
-    this.#child = fork(new URL("./hostile-process.ts", import.meta.url));
-    this.#ended = once(this.#child, "exit").then(() => Promise.reject(new Error("a client process exited early")));
-    this.#ended.catch(() => undefined);
-    run.onEnd(() => this.#child.kill("SIGKILL"));
-  }
-
-  send(command: Command): void {
-    this.#child.send(command);
-  }
-
-  async ask<Report>(command: Command): Promise<Report> {
-    this.send(command);
-    const [{ report, error }] = await Promise.race([once(this.#child, "message"), this.#ended]);
-    if (error !== undefined) throw new Error(error);
-    return report;
-  }
-}
-
 /** Settings of a server that runs `code` at the start of every request except POST and `/healthz`. */
 export function withCode(code: string): Settings {
   return {
@@ -207,27 +182,19 @@ export interface Times {
 }
 
 export function summarize(times: readonly number[]): Times {
-  const sorted = times.toSorted((one, other) => one - other);
-  return { p99Ms: sorted[Math.floor(sorted.length * 0.99)] ?? Number.NaN, maxMs: sorted.at(-1) ?? Number.NaN };
+  return { p99Ms: p99Of(times), maxMs: times.length === 0 ? Number.NaN : Math.max(...times) };
 }
 
 export function formatTimes({ p99Ms, maxMs }: Times): string {
   return `p99 ${p99Ms.toFixed(0)} ms, max ${maxMs.toFixed(0)} ms`;
 }
 
-/** A memory limit for a process started by `command`. */
-export interface MemoryLimit {
-  readonly command: readonly string[];
-  /** Peak memory so far. */
-  readonly peakMiB: () => number;
-}
-
 const V1 = "/sys/fs/cgroup/memory";
 const V2 = "/sys/fs/cgroup";
 let groups = 0;
 
-/** Creates a control group of this size, or returns the reason why that is impossible. */
-export function limitMemory(run: Run, bytes: number): MemoryLimit | string {
+/** Creates a control group of this size for a process, or returns the reason why that is impossible. */
+export function limitMemory(run: Run, bytes: number) {
   const isV1 = existsSync(`${V1}/memory.limit_in_bytes`);
   groups += 1;
   const group = `${isV1 ? V1 : V2}/earmark-${process.pid}-${groups}`;

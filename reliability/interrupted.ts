@@ -6,7 +6,7 @@ import { run as runProgram } from "../test/support/process.ts";
 import { add, newId } from "../test/support/server.ts";
 import { call, post, readList } from "./api.ts";
 import { createFaults, type Defect } from "./faults/settings.ts";
-import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
+import { type Findings, type ReliabilityTest, type Run, serve, stop } from "./reliability-test.ts";
 import { runAll } from "./run-all.ts";
 import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 
@@ -61,8 +61,7 @@ async function filledFile(run: Run): Promise<string> {
     server.port,
     Array.from({ length: 20 }, (_, index) => add(newId(), `https://feeds.example/${index}`)),
   );
-  server.child.kill("SIGTERM");
-  await server.ended;
+  await stop(server, "SIGTERM");
   return file;
 }
 
@@ -114,8 +113,7 @@ async function killWhileStarting(run: Run, db: TargetDb, step: number): Promise<
   const faults = createFaults(run);
   faults.arm(step, "kill-before");
   const started = await serve(run, { DATABASE_URL: db.url, ...faults.settings }).catch(() => undefined);
-  started?.child.kill("SIGKILL");
-  await started?.ended;
+  if (started !== undefined) await stop(started);
   return started === undefined;
 }
 
@@ -130,8 +128,7 @@ async function failedStarts(run: Run, file: string): Promise<Findings> {
     faults.arm(step, "error-before");
     try {
       const server = await serve(run, { DATABASE_URL: db.url, ...faults.settings });
-      server.child.kill("SIGKILL");
-      await server.ended;
+      await stop(server);
       if (faults.seen() !== undefined) violations.push(`it started though step ${step} failed (${faults.seen()})`);
       return false;
     } catch (error) {
@@ -151,8 +148,7 @@ async function startAgain(run: Run, db: TargetDb, expected: readonly string[]): 
   if (server instanceof Error) return [`${db.engine}, started again after a kill: ${server.message}`];
   const ready = await call(server.port, "GET", "/readyz");
   const rows = await db.inspect();
-  server.child.kill("SIGKILL");
-  await server.ended;
+  await stop(server);
   const wrong = findInconsistencies(rows);
   if (ready?.status !== 200) wrong.push(`/readyz returns ${ready?.status}`);
   if (rows.ids.join() !== expected.join()) wrong.push(`the list has ${rows.ids.length} items, not ${expected.length}`);
@@ -244,8 +240,7 @@ async function imports(run: Run, defect?: Defect): Promise<Findings> {
     const { added, already_subscribed: known } = repeated?.json?.meta?.counts ?? {};
     if (added !== IMPORTED - length || known !== length)
       violations.push(`import after one killed at step ${step}: ${added} were added, ${known} known`);
-    again.child.kill("SIGKILL");
-    await again.ended;
+    await stop(again);
     return isKilled;
   });
   return { figures: `${kills} imports killed, ${violations.length} violations`, violations };

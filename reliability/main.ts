@@ -1,5 +1,6 @@
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
+import { find, runTests, stopTests } from "../test/support/run-tests.ts";
 import { access } from "./access.ts";
 import { accessEnds } from "./access-ends.ts";
 import { backups } from "./backup.ts";
@@ -49,12 +50,13 @@ const TESTS: readonly ReliabilityTest[] = [
   randomRuns,
 ];
 
-const USAGE = `Tests the promises of docs/reliability.md: one line per test, and one for its control.
+const USAGE = `Tests the promises of docs/reliability.md: one line per test and one for its control, then the test files in
+reliability/.
 
 Usage: npm run test:reliability -- [--quick] [--only TEXT] [--seed N]
 
-  --quick      3 minutes instead of 40
-  --only TEXT  run only tests whose name contains TEXT
+  --quick      5 minutes instead of 40
+  --only TEXT  run only tests and files whose name contains TEXT
   --seed N     repeat the random choices of a run
 `;
 
@@ -71,9 +73,13 @@ if (values.help) process.stdout.write(USAGE);
 else {
   const wanted = values.only.toLowerCase();
   const chosen = TESTS.filter(({ name }) => name.toLowerCase().includes(wanted));
-  if (chosen.length === 0) throw new Error(`No test has "${values.only}" in its name.`);
+  const files = find(["reliability/**/*.test.ts"]).filter((file) => file.includes(wanted));
+  if (chosen.length + files.length === 0) throw new Error(`No test has "${values.only}" in its name.`);
   for (const signal of ["SIGINT", "SIGTERM"] as const)
-    process.once(signal, () => void abandonRuns().finally(() => process.exit(1)));
+    process.once(signal, () => {
+      stopTests();
+      void abandonRuns().finally(() => process.exit(1));
+    });
   const seed = Number(values.seed);
   const log = (message: string) => void (process.stderr.isTTY && process.stderr.write(`      ${message}\n`));
   // The short run judges no timings, so several tests run in parallel; they are printed in order.
@@ -93,6 +99,11 @@ else {
     }
   }
   await running;
+  const environment = { SEED: String(seed) };
+  await runTests(files.map((file) => ({ file, environment }))).catch((error: Error) => {
+    broken += 1;
+    process.stdout.write(`${error.message}\n`);
+  });
   process.stdout.write(broken === 0 ? "All promises kept.\n" : `${broken} lines FAILED\n`);
   process.exitCode = broken === 0 ? 0 : 1;
 }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Connection } from "../bench/connection.ts";
 import { createAdditions } from "../bench/requests.ts";
+import { answerCommands } from "./client-process.ts";
 
 /** Load for a separate process: more requests than a server can handle, retried when refused. */
 export interface Order {
@@ -92,7 +93,4 @@ async function load({ port, connections, operations, rampMs, ms }: Order): Promi
   return { requests, completed, refusalMs, unexpected };
 }
 
-process.on("message", (order: Order) => {
-  load(order).then((report) => process.send?.(report));
-});
-process.on("disconnect", () => process.exit());
+answerCommands(load);

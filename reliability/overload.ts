@@ -1,8 +1,7 @@
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { readPeakMiB } from "../bench/usage.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import { callServer } from "../test/support/server.ts";
+import { ClientProcess } from "./client-process.ts";
 import { withDefect } from "./faults/settings.ts";
 import type { Order, Report } from "./overload-load.ts";
 import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
@@ -95,10 +94,9 @@ async function overloadServer(
   settings: Readonly<Record<string, string>> = {},
 ): Promise<Measurement> {
   const server = await serve(run, { DATABASE_URL: url, EARMARK_METRICS: "true", ...settings });
-  const child = fork(new URL("./overload-load.ts", import.meta.url));
-  run.onEnd(() => child.kill("SIGKILL"));
+  const clients = new ClientProcess<Order>(run, "./overload-load.ts");
   const load = (connections: number, rampMs: number, ms: number) =>
-    sendLoad(child, { port: server.port, operations: OPERATIONS, connections, rampMs, ms });
+    clients.ask<Report>({ port: server.port, operations: OPERATIONS, connections, rampMs, ms });
 
   await load(NORMAL_CONNECTIONS, 0, fillMs);
   const before = await load(NORMAL_CONNECTIONS, 0, beforeMs);
@@ -111,7 +109,6 @@ async function overloadServer(
   const lagMs = await readLagMs(server.port);
   await load(NORMAL_CONNECTIONS, 0, recoveryMs);
   const after = await load(NORMAL_CONNECTIONS, 0, afterMs);
-  child.disconnect();
   return {
     engine,
     before: perSecond(before.completed, beforeMs),
@@ -124,15 +121,6 @@ async function overloadServer(
     lagMs,
     peakMiB: readPeakMiB(server.child.pid ?? 0),
   };
-}
-
-async function sendLoad(child: ChildProcess, order: Order): Promise<Report> {
-  child.send(order);
-  const early = once(child, "exit").then(() => {
-    throw new Error("the load process exited early");
-  });
-  const [report] = await Promise.race([once(child, "message"), early]);
-  return report;
 }
 
 /** Speed is checked only in a full run, which takes long enough to measure it. */

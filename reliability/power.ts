@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { startPostgres } from "../test/support/postgres.ts";
 import type { RunningServer } from "../test/support/process.ts";
 import { add, newId } from "../test/support/server.ts";
-import { post } from "./api.ts";
+import { addAll } from "./api.ts";
 import { type Defect, recording } from "./faults/settings.ts";
 import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 import { runAll } from "./run-all.ts";
@@ -120,9 +120,7 @@ export function unsyncedResponses(trace: string, folder: string, requests: numbe
 /** Sequentially, so that every write belongs to the next response. */
 async function requestOneByOne(run: Run, server: RunningServer): Promise<number> {
   const count = run.isQuick ? QUICK_REQUESTS : REQUESTS;
-  for (let request = 0; request < count; request += 1) {
-    const response = await post(server.port, [add(newId(), `https://feeds.example/${request}`)]);
-    if (response?.status !== 200) throw new Error(`answered ${response?.status}: ${response?.text}`);
-  }
+  for (let request = 0; request < count; request += 1)
+    await addAll(server.port, [add(newId(), `https://feeds.example/${request}`)]);
   return count;
 }

@@ -11,12 +11,7 @@ export interface ReliabilityTest {
   readonly promises: readonly string[];
   check(run: Run): Promise<Findings>;
   /** Runs against something that breaks the promise on purpose: a test that finds nothing there is worthless. */
-  readonly control?: Control;
-}
-
-export interface Control {
-  readonly name: string;
-  check(run: Run): Promise<Findings>;
+  readonly control?: Pick<ReliabilityTest, "name" | "check">;
 }
 
 export interface Findings {
@@ -25,24 +20,21 @@ export interface Findings {
   readonly violations: readonly string[];
 }
 
-export interface Run {
+export interface Scale {
   /** Short enough for CI; otherwise as docs/reliability.md says. */
   readonly isQuick: boolean;
   readonly seed: number;
+  /** Reports progress. */
+  readonly log: (message: string) => void;
+}
+
+export interface Run extends Scale {
   /** Between 0 and 1, reproducible by seed. */
   readonly random: () => number;
   /** Temporary; deleted at the end. */
   readonly folder: string;
   /** Registers a cleanup, which always runs at the end, the latest first. */
   readonly onEnd: (cleanUp: () => unknown) => void;
-  /** Reports progress. */
-  readonly log: (message: string) => void;
-}
-
-export interface Scale {
-  readonly isQuick: boolean;
-  readonly seed: number;
-  readonly log: (message: string) => void;
 }
 
 /** Cleanups of the current runs. */
@@ -78,6 +70,15 @@ export function serve(
   const { child, listening } = launch(settings, command);
   run.onEnd(() => child.kill("SIGKILL"));
   return listening;
+}
+
+/** Ends a server and waits for its end. */
+export async function stop(
+  { child, ended }: Pick<RunningServer, "child" | "ended">,
+  signal: NodeJS.Signals = "SIGKILL",
+): Promise<void> {
+  child.kill(signal);
+  await ended;
 }
 
 /** NODE_OPTIONS that run `code`, a module, before the program. */

@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import { constants, setPriority } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ATOMIC } from "../bench/requests.ts";
+import { answerCommands } from "./client-process.ts";
 
 /** A separate process with misbehaving clients. Reports when the server has closed all of them, or time is up. */
 export interface Order {
@@ -100,9 +101,6 @@ async function visit(port: number, kind: Kind, count: number, patienceMs: number
 
 // Real clients run on other machines, so their CPU time must not be taken from the server.
 setPriority(constants.priority.PRIORITY_LOW);
-process.on("message", ({ port, kinds }: Order) => {
-  Promise.all(kinds.map(({ kind, count, patienceMs }) => visit(port, kind, count, patienceMs))).then((reports) =>
-    process.send?.(reports),
-  );
-});
-process.on("disconnect", () => process.exit());
+answerCommands(({ port, kinds }: Order) =>
+  Promise.all(kinds.map(({ kind, count, patienceMs }) => visit(port, kind, count, patienceMs))),
+);

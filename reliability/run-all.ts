@@ -4,7 +4,10 @@ import type { Findings } from "./reliability-test.ts";
 export async function runAll(parts: readonly Promise<Findings>[]): Promise<Findings> {
   // Wait for all of them even when one fails.
   await Promise.allSettled(parts);
-  const all = await Promise.all(parts);
+  return joinFindings(await Promise.all(parts));
+}
+
+export function joinFindings(all: readonly Findings[]): Findings {
   return {
     figures: all.map(({ figures }) => figures).join("; "),
     violations: all.flatMap(({ violations }) => violations),

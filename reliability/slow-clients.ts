@@ -1,12 +1,15 @@
-import { type ChildProcess, fork } from "node:child_process";
-import { once } from "node:events";
 import { Connection } from "../bench/connection.ts";
+import { p99Of } from "../bench/figures.ts";
 import { createAdditions, pageRequest, requireStatus } from "../bench/requests.ts";
 import { readPeakMiB } from "../bench/usage.ts";
-import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
+import { add, newId } from "../test/support/server.ts";
+import { addAll } from "./api.ts";
+import { ClientProcess } from "./client-process.ts";
 import { readLagMs } from "./overload.ts";
 import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 import type { Kind, Order, Report } from "./rude-clients.ts";
+
+const CLIENTS = "./rude-clients.ts";
 
 interface Scenario {
   /** Timeouts of the server. */
@@ -61,7 +64,10 @@ export const slowClients: ReliabilityTest = {
     await client.use(run.isQuick ? 300 : 3_000);
     const alone = p99Of(await client.use(run.isQuick ? 300 : 10_000));
     await readLagMs(port);
-    const [slowProcess, unreadProcess] = [startClients(run), startClients(run)];
+    const [slowProcess, unreadProcess] = [
+      new ClientProcess<Order>(run, CLIENTS),
+      new ClientProcess<Order>(run, CLIENTS),
+    ];
     const stalled = connectClients(unreadProcess, port, scenario, ["never reading"], GRACE_MS);
     // An earlier failure is the one to report.
     stalled.catch(() => undefined);
@@ -85,7 +91,7 @@ export const slowClients: ReliabilityTest = {
     name: "a server with timeouts of ten minutes",
     async check(run) {
       const { port } = await serve(run, settingsOf(run, { headersMs: 600_000, requestMs: 600_000 }));
-      return judge(await connectClients(startClients(run), port, QUICK, SLOW, 500));
+      return judge(await connectClients(new ClientProcess(run, CLIENTS), port, QUICK, SLOW, 500));
     },
   },
 };
@@ -100,25 +106,17 @@ function settingsOf({ folder }: Run, { headersMs, requestMs }: Pick<Scenario, "h
 }
 
 /** Adds feeds with long URLs, so that a page is about 200 KB. */
-async function fillList(port: number): Promise<void> {
+function fillList(port: number): Promise<void> {
   const operations = Array.from({ length: 100 }, () => {
     const id = newId();
     return add(id, `https://feeds.example/${id}/${"x".repeat(1_950)}`);
   });
-  const body = JSON.stringify({ "atomic:operations": operations });
-  const { status } = await callServer(port, "POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
-  if (status !== 200) throw new Error(`adding long URLs returned ${status}`);
-}
-
-function startClients(run: Run): ChildProcess {
-  const child = fork(new URL("./rude-clients.ts", import.meta.url));
-  run.onEnd(() => child.kill("SIGKILL"));
-  return child;
+  return addAll(port, operations);
 }
 
 /** Connects clients of the given kinds, and waits for each as long as its timeout plus `graceMs`. */
-async function connectClients(
-  child: ChildProcess,
+function connectClients(
+  clients: ClientProcess<Order>,
   port: number,
   { headersMs, requestMs, counts }: Scenario,
   wanted: readonly Kind[],
@@ -135,12 +133,7 @@ async function connectClients(
   const kinds = wanted.flatMap((kind) =>
     counts[kind] === 0 ? [] : [{ kind, count: counts[kind], patienceMs: timeouts[kind] + graceMs }],
   );
-  child.send({ port, kinds } satisfies Order);
-  const early = once(child, "exit").then(() => {
-    throw new Error("the client process exited early");
-  });
-  const [reports] = await Promise.race([once(child, "message"), early]);
-  return reports;
+  return clients.ask({ port, kinds });
 }
 
 export function judge(reports: readonly Report[]): Findings {
@@ -200,8 +193,4 @@ async function openClient(port: number): Promise<Client> {
       connection.close();
     },
   };
-}
-
-function p99Of(times: readonly number[]): number {
-  return times.toSorted((one, other) => one - other)[Math.floor(times.length * 0.99)] ?? Number.NaN;
 }

@@ -3,7 +3,7 @@ import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 
 import { type AddressInfo, createServer } from "node:net";
 import { DatabaseSync } from "node:sqlite";
 import type { PostgresServer } from "../test/support/postgres.ts";
-import { preloading, type Run, serve } from "./reliability-test.ts";
+import { preloading, type Run, serve, stop } from "./reliability-test.ts";
 
 /** A start that must be refused. */
 export interface Case {
@@ -134,6 +134,15 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
         return onFile(folder);
       },
     },
+    {
+      name: "a file in place of the folder",
+      code: 1,
+      words: [/Cannot open the database/, /may write to its folder/],
+      prepare(folder) {
+        writeFileSync(file(folder), "Dear diary,\n");
+        return { DATABASE_URL: `file:${file(folder)}/earmark.db` };
+      },
+    },
   ];
 }
 
@@ -187,7 +196,11 @@ export function casesOfSettings(database: string): readonly Case[] {
 }
 
 /** `safe` is durable, `unsafe` is not. */
-export function casesOfPostgres(safe: PostgresServer, unsafe: PostgresServer): readonly Case[] {
+export function casesOfPostgres(
+  safe: PostgresServer,
+  unsafe: PostgresServer,
+  standby: PostgresServer,
+): readonly Case[] {
   return [
     {
       name: "PostgreSQL that does not wait for the disk",
@@ -199,7 +212,7 @@ export function casesOfPostgres(safe: PostgresServer, unsafe: PostgresServer): r
       name: "a database that PostgreSQL does not have",
       code: 1,
       words: [/Cannot use the database/, /does not exist/, /Check DATABASE_URL/],
-      prepare: async () => ({ DATABASE_URL: `${await safe.database()}x` }),
+      prepare: () => ({ DATABASE_URL: `postgres://earmark@127.0.0.1:${safe.port}/nowhere` }),
     },
     {
       name: "a database of a newer version on PostgreSQL",
@@ -207,12 +220,16 @@ export function casesOfPostgres(safe: PostgresServer, unsafe: PostgresServer): r
       words: [/newer Earmark/, /install that version/i],
       async prepare(_folder, run) {
         const url = await safe.database();
-        const { child, ended } = await serve(run, { DATABASE_URL: url });
-        child.kill("SIGTERM");
-        await ended;
+        await stop(await serve(run, { DATABASE_URL: url }), "SIGTERM");
         await safe.query("update earmark.schema set version = 99", new URL(url).pathname.slice(1));
         return { DATABASE_URL: url };
       },
+    },
+    {
+      name: "a standby of PostgreSQL",
+      code: 1,
+      words: [/Cannot use the database/, /Check DATABASE_URL/],
+      prepare: () => ({ DATABASE_URL: `postgres://earmark@127.0.0.1:${standby.port}/postgres` }),
     },
     {
       name: "PostgreSQL that is not there",

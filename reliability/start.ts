@@ -3,7 +3,7 @@ import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { startPostgres } from "../test/support/postgres.ts";
 import { launch } from "../test/support/process.ts";
-import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
+import { type Findings, type ReliabilityTest, type Run, serve, stop } from "./reliability-test.ts";
 import { type Case, casesOfFiles, casesOfPostgres, casesOfSettings } from "./start-cases.ts";
 
 const AT_ONCE = 2;
@@ -16,7 +16,8 @@ export const start: ReliabilityTest = {
     const cases = casesOfFiles(database, await makeWithAccounts(run));
     if (run.isQuick) return tryAll(run, cases);
     const [safe, unsafe] = [await startPostgres([], run.onEnd), await startPostgres(["fsync=off"], run.onEnd)];
-    return tryAll(run, [...cases, ...casesOfSettings(database), ...casesOfPostgres(safe, unsafe)]);
+    const standby = await (await startPostgres([], run.onEnd)).standby();
+    return tryAll(run, [...cases, ...casesOfSettings(database), ...casesOfPostgres(safe, unsafe, standby)]);
   },
   control: {
     name: "accounts, served to everyone",
@@ -34,9 +35,7 @@ export const start: ReliabilityTest = {
 /** A database as the program creates it. */
 async function makeDatabase(run: Run, settings: Readonly<Record<string, string>>): Promise<string> {
   const path = join(run.folder, `made-${Object.keys(settings).length}.db`);
-  const { child, ended } = await serve(run, { ...settings, DATABASE_URL: `file:${path}` });
-  child.kill("SIGTERM");
-  await ended;
+  await stop(await serve(run, { ...settings, DATABASE_URL: `file:${path}` }), "SIGTERM");
   return path;
 }
 

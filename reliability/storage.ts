@@ -19,7 +19,6 @@ import {
 } from "./outages.ts";
 import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
 import { runAll } from "./run-all.ts";
-import { refusedStarts } from "./starts.ts";
 import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 
 const RECOVERY_MS = 2_000;
@@ -30,11 +29,10 @@ const PAUSE_MS = 50;
 
 export const STORAGE: ReliabilityTest = {
   name: "storage failures",
-  promises: ["P2", "P6", "P10"],
+  promises: ["P2", "P6"],
   async check(run) {
     const server = await startPostgres(["max_connections=20"], run.onEnd);
-    const starts = await refusedStarts(run, server);
-    return runAll([troublesOfFiles(run), troublesOfPostgres(run, server), Promise.resolve(starts)]);
+    return runAll([troublesOfFiles(run), troublesOfPostgres(run, server)]);
   },
   control: {
     name: "a server that returns 500",

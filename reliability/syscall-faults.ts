@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { readList } from "./api.ts";
 import { withDefect } from "./faults/settings.ts";
 import { Ledger } from "./ledger.ts";
-import { type Findings, type Run, serve } from "./reliability-test.ts";
+import { type Findings, type Run, serve, stop } from "./reliability-test.ts";
 import { isStraceHere, readCalls, serveTraced } from "./strace.ts";
 import { findInconsistencies, sqliteTarget } from "./target-db.ts";
 
@@ -28,8 +28,7 @@ export async function failSystemCalls(run: Run): Promise<Findings> {
   if (!isStraceHere()) return { figures: "no strace here, so not by system calls", violations: [] };
   const empty = join(run.folder, "empty.db");
   const server = await serve(run, { DATABASE_URL: `file:${empty}` });
-  server.child.kill("SIGTERM");
-  await server.ended;
+  await stop(server, "SIGTERM");
   const violations: string[] = [];
   let [faults, acknowledged, refused] = [0, 0, 0];
   for (const [inject, stride] of run.isQuick ? FAILURES.slice(0, 1) : FAILURES) {
@@ -81,8 +80,7 @@ async function workWithFailure(
   const again = await serve(run, { DATABASE_URL: db.url });
   violations.push(...findInconsistencies(await db.inspect()), ...ledger.compare(await readList(again.port)));
   violations.push(...ledger.wrongResponses, ...misplacedTrust(calls));
-  again.child.kill("SIGKILL");
-  await again.ended;
+  await stop(again);
   return { isFelt: isHit(calls, inject), ledger, violations };
 }
 

@@ -1,6 +1,5 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { RequestListener } from "node:http";
+import { listen } from "../test/support/listen.ts";
 import { callServer, type HttpResponse } from "../test/support/server.ts";
 
 /** Returns the altered body of a response. */
@@ -12,7 +11,7 @@ export async function startTamperingProxy(
   port: number,
   alter: Alter,
 ): Promise<{ readonly port: number }> {
-  const front = createServer(async (request, response) => {
+  const forward: RequestListener = async (request, response) => {
     const chunks: Buffer[] = [];
     for await (const chunk of request) chunks.push(chunk);
     const body = Buffer.concat(chunks).toString();
@@ -21,8 +20,6 @@ export async function startTamperingProxy(
     const headers = type === undefined ? {} : { "Content-Type": type };
     const upstream = await callServer(port, method, url, { headers, body });
     response.writeHead(upstream.status).end(alter(url, body, upstream));
-  }).listen(0, "127.0.0.1");
-  await once(front, "listening");
-  later(() => front.close());
-  return { port: (front.address() as AddressInfo).port };
+  };
+  return { port: Number(new URL(await listen(forward, "127.0.0.1", later)).port) };
 }

@@ -57,7 +57,7 @@ const action = (position: number, time: string): KeyedAction =>
   read({ position, actedAt: seconds(time) }) ?? assert.fail();
 const stored = (position: number, time: string, more: Partial<StoredAction> = {}): StoredAction => ({
   ...action(position, time),
-  ...{ sequence: 3, beaten: undefined },
+  ...{ sequence: 3, superseded: undefined },
   ...more,
 });
 
@@ -92,7 +92,7 @@ test("merge: a play that loses → the winner is written again with a new number
   const first = merge([action(5, "02:00")], stored(10, "03:00"), 7);
   assert.deepEqual([first.replaced, first.last, first.hasLosers], [[3], 8, true]);
   const [winner = assert.fail()] = first.written;
-  assert.deepEqual([winner.position, winner.beaten?.position], [10, 5]);
+  assert.deepEqual([winner.position, winner.superseded?.position], [10, 5]);
   for (const older of [action(5, "02:00"), action(4, "01:00")]) assert.deepEqual(merge([older], winner, 8).written, []);
   assert.equal(merge([action(6, "02:30")], winner, 8).hasLosers, true);
   // The action that the winner itself replaced has lost already.

@@ -35,10 +35,10 @@ export interface KeyedAction extends EpisodeAction {
 export interface StoredAction extends EpisodeAction {
   readonly sequence: number;
   /** The latest upload that lost to this action. */
-  readonly beaten: Beaten | undefined;
+  readonly superseded: Superseded | undefined;
 }
 
-export type Beaten = Pick<EpisodeAction, "actedAt" | "position">;
+export type Superseded = Pick<EpisodeAction, "actedAt" | "position">;
 
 export const MAX_ACTIONS = 200_000;
 /** Actions evicted beyond what is necessary, so that not every upload has to find the oldest. */
@@ -116,9 +116,9 @@ export function mergeActions(
     if (!isWinner && isIgnored(upload, existing)) continue;
     if (existing !== undefined && existing.sequence <= sequence) replaced.add(existing.sequence);
     last += 1;
-    const [winner, beaten] = isWinner ? [upload, existing] : [existing, upload];
+    const [winner, superseded] = isWinner ? [upload, existing] : [existing, upload];
     hasLosers ||= !isWinner;
-    written.set(key, { ...winner, sequence: last, beaten });
+    written.set(key, { ...winner, sequence: last, superseded });
   }
   return { written, replaced: [...replaced], last, hasLosers };
 }
@@ -126,8 +126,8 @@ export function mergeActions(
 /** Whether a losing upload changes nothing: a repeated or older play, or another kind of action. */
 function isIgnored({ kind, actedAt, position }: EpisodeAction, existing: StoredAction): boolean {
   if (kind !== "play" || actedAt.getTime() === existing.actedAt.getTime()) return true;
-  const difference = actedAt.getTime() - (existing.beaten?.actedAt.getTime() ?? 0);
-  return difference < 0 || (difference === 0 && position === existing.beaten?.position);
+  const difference = actedAt.getTime() - (existing.superseded?.actedAt.getTime() ?? 0);
+  return difference < 0 || (difference === 0 && position === existing.superseded?.position);
 }
 
 function later(one: EpisodeAction, other: EpisodeAction): Date {

@@ -173,7 +173,7 @@ export const ERRORS = {
   "session-required": {
     status: 403,
     title: "Sign In Needed",
-    detail: "This needs a signed-in session; API tokens are not accepted.",
+    detail: "You must be signed in for this; an API token is not enough.",
   },
   "admin-required": { status: 403, title: "Administrators Only", detail: "Only an administrator can do this." },
   "account-disabled": { status: 403, title: "Account Disabled", detail: "An administrator has disabled this account." },
@@ -229,7 +229,7 @@ export const ERRORS = {
   "sign-up-closed": {
     status: 403,
     title: "Sign-Up Closed",
-    detail: "Creating an account on this server requires an invitation. Ask its operator for one.",
+    detail: "Creating an account on this server requires an invitation. Ask an administrator for one.",
   },
   "invalid-invitation": {
     status: 403,

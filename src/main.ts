@@ -1,3 +1,5 @@
+import { constants, setPriority } from "node:os";
+import { setFlagsFromString } from "node:v8";
 import { runCommandLine } from "./commands/command-line.ts";
 
 /** Signals within this time count as one: a supervisor may signal all processes while a launcher forwards the signal. */
@@ -30,6 +32,23 @@ function stopSignal(): Promise<string> {
   });
 }
 
+function lowerPriority(): void {
+  try {
+    setPriority(constants.priority.PRIORITY_LOW);
+  } catch {
+    // Not permitted here.
+  }
+}
+
+/**
+ * V8 sizes its heap by the memory of the machine: with 24 GiB, a minute of the largest requests left it at 400 MiB.
+ * Together with the limit of the semi-space in bin/earmark, this flag halves that; it makes such requests 8 % slower. It
+ * is set after everything is loaded, because V8 rejects cached code that was compiled with other flags.
+ */
+function limitHeapGrowth(): void {
+  setFlagsFromString("--heap-growing-percent=100");
+}
+
 // Feed URLs may contain passwords, so new files are readable by this user only.
 process.umask(0o077);
 // A closed output is no reason to stop serving.
@@ -42,4 +61,6 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
   environment: process.env,
   workingDirectory: process.cwd(),
   stopRequested: stopSignal,
+  lowerPriority,
+  limitHeapGrowth,
 });

@@ -7,7 +7,7 @@ export const SETTINGS = {
   PORT: ["8080", "Port to listen on; 0 chooses a free port."],
   DATABASE_URL: [
     "file:./data/earmark.db",
-    "Database: file:PATH (created if missing) or a postgres:// URL. The default is in the folder where Earmark is installed.",
+    "Database: file:PATH (created if missing) or a postgres:// URL. The default is in the folder where Earmark is installed, unless the current folder has a data/earmark.db.",
   ],
   EARMARK_DATABASE_CONNECTIONS: ["10", "Maximum connections from this process to PostgreSQL."],
   EARMARK_ACCOUNTS: ["false", "true: people sign in and apps use tokens; everyone has their own list."],
@@ -43,7 +43,7 @@ export const SETTINGS = {
   ],
   EARMARK_PUBLIC_URL: [
     "",
-    "URL at which people reach the server, such as https://pods.example, with EARMARK_BASE_PATH if there is one. Links, QR codes, logins and passkeys use it; if empty, they use the URL of the request.",
+    "URL at which people reach the server, such as https://pods.example, with EARMARK_BASE_PATH if there is one. Links, QR codes, logins and passkeys use it; if empty, they use the URL of the request, and commands print links without scheme and host.",
   ],
   EARMARK_ALLOWED_HOSTS: [
     "",

@@ -58,6 +58,9 @@ async function listen(server: Server): Promise<string> {
 
 const SMALL_BUTTONS = ["One", "Two"].map((name) => `<button class="small" aria-label="${name}"></button>`).join("");
 
+const LOOK = `[innerWidth, innerHeight, navigator.maxTouchPoints > 0,
+  matchMedia("(prefers-color-scheme: dark)").matches, navigator.language].join()`;
+
 const browser = await launch();
 
 /** Opens such a page and waits until its script has run. */
@@ -70,119 +73,115 @@ async function open(problem: { readonly body?: string; readonly script?: string 
 }
 
 describe("browser", () => {
-  test("browser: page without problems → passes every check", async () => {
-    const { page, finish } = await open({ script: "await (await fetch('/fine')).text()" });
+  test("browser: phone, dark, German → as requested, and no problems", async () => {
+    const { page, finish } = await open({}, { size: "phone", theme: "dark", locale: "de-DE" });
+    assert.equal(await page.evaluate(LOOK), "390,844,true,true,de-DE");
     await assertAccessible(page);
     await finish();
   });
 
-  test("browser: size, theme and locale → as requested", async () => {
-    const see = `[innerWidth, innerHeight, navigator.maxTouchPoints > 0,
-      matchMedia("(prefers-color-scheme: dark)").matches, navigator.language].join()`;
-    const phone = await open({}, { size: "phone", theme: "dark", locale: "de-DE" });
-    assert.equal(await phone.page.evaluate(see), "390,844,true,true,de-DE");
-    await assertAccessible(phone.page);
-    await phone.finish();
-    const desktop = await open({});
-    assert.equal(await desktop.page.evaluate(see), "1280,800,false,false,en-US");
-    await desktop.finish();
+  test("page without problems", async (t) => {
+    const { page, context, allow, problems } = await open({ script: "await (await fetch('/fine')).text()" });
+
+    await t.test("browser: page without problems → passes every check", async () => {
+      assert.equal(await page.evaluate(LOOK), "1280,800,false,false,en-US");
+      await assertAccessible(page);
+      assert.deepEqual(await problems(), []);
+    });
+
+    await t.test("browser: busy for 120 ms → one long task", async () => {
+      const long = async () => (await longTasks(page)).filter(({ duration }) => duration >= 120);
+      const before = (await long()).length;
+      await page.evaluate(`new Promise((done) => setTimeout(() => {
+        const end = performance.now() + 120;
+        while (performance.now() < end);
+        setTimeout(done);
+      }))`);
+      assert.equal((await long()).length, before + 1);
+    });
+
+    await t.test("browser: throttled processor → slower, and as before afterwards", async () => {
+      const work = "{ const start = performance.now(); for (let n = 0; n < 3e7; n += 1); performance.now() - start }";
+      const measure = async () => {
+        const times: number[] = [];
+        for (let round = 0; round < 3; round += 1) times.push(await page.evaluate<number>(work));
+        return Math.min(...times);
+      };
+      const before = await measure();
+      // Far more than other load on the machine could. The browser needs a moment to begin.
+      await slowCpu(page, 20);
+      let slow = await measure();
+      for (let tries = 1; tries < 10 && slow < 2 * before; tries += 1) slow = await measure();
+      await slowCpu(page, 1);
+      let after = await measure();
+      for (let tries = 1; tries < 10 && after > slow / 2; tries += 1) after = await measure();
+      assert.ok(slow > 2 * before && slow > 2 * after, `${before} ms, ${slow} ms when slow, ${after} ms again`);
+      assert.deepEqual(await problems(), []);
+    });
+
+    await t.test("browser: request without a response → reported", async () => {
+      await context.setOffline(true);
+      await page.evaluate("fetch('/fine').catch(() => 0).then(() => 0)");
+      assert.match((await problems()).join(), /^failed: GET \S+\/fine net::ERR_INTERNET_DISCONNECTED$/);
+      allow(/^failed: .*ERR_INTERNET_DISCONNECTED/);
+      await context.setOffline(false);
+    });
+
+    await t.test("browser: public host name → not resolved", async () => {
+      await assert.rejects(page.goto("http://example.com/"), /ERR_NAME_NOT_RESOLVED/);
+      assert.match((await problems()).join(), /other-host: GET http:\/\/example\.com\//);
+    });
+    await context.close();
   });
 
-  const problems: readonly [name: string, script: string, expected: RegExp][] = [
-    ["an error on the console", "console.error('planted')", /^console: planted$/],
-    ["an exception", "setTimeout(() => { throw new Error('planted') })", /^error: Error: planted/],
-    ["an unhandled rejection", "Promise.reject(new Error('planted'))", /^error: Error: planted/],
-    ["a response with status 404", "await fetch('/planted')", /^response: 404 GET http:\S+\/planted$/],
-    ["eval", "try { eval('1') } catch {}", /^policy: .*eval/],
-    ["markup from a string", "try { document.body.innerHTML = '<i>' } catch {}", /^policy: require-trusted-types/],
-    ["an inline style", "document.body.setAttribute('style', 'color: red')", /^policy: style-src/],
-  ];
-  for (const [name, script, expected] of problems) {
-    test(`browser: ${name} → reported`, async () => {
-      const watched = await open({ script });
-      const all = await watched.problems();
-      assert.ok(
-        all.some((problem) => expected.test(problem)),
-        all.join("\n"),
-      );
-      await assert.rejects(watched.finish(), /the page had problems/);
-    });
-  }
-
-  test("browser: request to another host that responds → reported", async () => {
+  test("page with problems", async (t) => {
     const otherHost = await listen(
       createServer((_, response) => response.setHeader("access-control-allow-origin", "*").end()),
     );
-    const watched = await open({ script: `await (await fetch('${otherHost}/planted')).text()` });
-    assert.deepEqual(await watched.problems(), [`other-host: GET ${otherHost}/planted`]);
-    await assert.rejects(watched.finish(), /other-host: GET/);
-  });
-
-  test("browser: request without a response → reported", async () => {
-    const watched = await open({});
-    await watched.context.setOffline(true);
-    await watched.page.evaluate("fetch('/fine').catch(() => 0).then(() => 0)");
-    assert.match((await watched.problems()).join(), /^failed: GET \S+\/fine net::ERR_INTERNET_DISCONNECTED$/);
-    watched.allow(/^failed: .*ERR_INTERNET_DISCONNECTED/);
-    await watched.finish();
-  });
-
-  test("browser: public host name → not resolved", async () => {
-    const watched = await open({});
-    await assert.rejects(watched.page.goto("http://example.com/"), /ERR_NAME_NOT_RESOLVED/);
-    assert.match((await watched.problems()).join(), /other-host: GET http:\/\/example\.com\//);
-    await watched.context.close();
-  });
-
-  test("browser: allowed problem → only the others are reported", async () => {
-    const watched = await open({ script: "await fetch('/planted'); console.error('another')" });
-    watched.allow(/^response: 404 GET .*\/planted$/);
-    assert.deepEqual(await watched.problems(), ["console: another"]);
-    watched.allow(/another/);
-    await watched.finish();
-  });
-
-  const barriers: readonly [name: string, body: string, rule: RegExp][] = [
-    ["an image without alternative text", '<img src="data:,">', /image-alt \(critical\)/],
-    ["buttons too small to touch", SMALL_BUTTONS, /target-size \(serious\)/],
-    ["a heading out of order", "<h4>Planted</h4>", /heading-order \(moderate\)/],
-  ];
-  for (const [name, body, rule] of barriers) {
-    test(`browser: ${name} → not accessible`, async () => {
-      const { page, context } = await open({ body });
-      await assert.rejects(assertAccessible(page), rule);
-      await context.close();
+    const reported: readonly [name: string, script: string, expected: RegExp][] = [
+      ["an error on the console", "console.error('planted')", /^console: planted$/],
+      ["an exception", "setTimeout(() => { throw new Error('thrown') })", /^error: Error: thrown/],
+      ["an unhandled rejection", "Promise.reject(new Error('rejected'))", /^error: Error: rejected/],
+      ["a response with status 404", "await fetch('/planted')", /^response: 404 GET http:\S+\/planted$/],
+      ["eval", "try { eval('1') } catch {}", /^policy: .*eval/],
+      ["markup from a string", "try { document.body.innerHTML = '<i>' } catch {}", /^policy: require-trusted-types/],
+      ["an inline style", "document.body.setAttribute('style', 'color: red')", /^policy: style-src/],
+      [
+        "request to another host that responds",
+        `await (await fetch('${otherHost}/planted')).text()`,
+        /^other-host: GET http:\/\/127\.0\.0\.1:\d+\/planted$/,
+      ],
+    ];
+    const barriers: readonly [name: string, body: string, rule: RegExp][] = [
+      ["an image without alternative text", '<img src="data:,">', /image-alt \(critical\)/],
+      ["buttons too small to touch", SMALL_BUTTONS, /target-size \(serious\)/],
+      ["a heading out of order", "<h4>Planted</h4>", /heading-order \(moderate\)/],
+    ];
+    const { page, allow, problems, finish } = await open({
+      body: barriers.map(([, body]) => body).join(""),
+      script: reported.map(([, script]) => script).join(";\n"),
     });
-  }
 
-  test("browser: busy for 120 ms → one long task", async () => {
-    const { page, finish } = await open({});
-    const long = async () => (await longTasks(page)).filter(({ duration }) => duration >= 120);
-    assert.deepEqual(await long(), []);
-    await page.evaluate(`new Promise((done) => setTimeout(() => {
-      const end = performance.now() + 120;
-      while (performance.now() < end);
-      setTimeout(done);
-    }))`);
-    assert.equal((await long()).length, 1);
-    await finish();
-  });
+    const all = await problems();
+    for (const [name, , expected] of reported)
+      await t.test(`browser: ${name} → reported`, () =>
+        assert.ok(
+          all.some((problem) => expected.test(problem)),
+          all.join("\n"),
+        ),
+      );
 
-  test("browser: throttled processor → slower, and as before afterwards", async () => {
-    const { page, finish } = await open({});
-    const work = "{ const start = performance.now(); for (let n = 0; n < 3e7; n += 1); performance.now() - start }";
-    const measure = async () => {
-      const times: number[] = [];
-      for (let round = 0; round < 3; round += 1) times.push(await page.evaluate<number>(work));
-      return Math.min(...times);
-    };
-    const before = await measure();
-    // Far more than other load on the machine could.
-    await slowCpu(page, 20);
-    const slow = await measure();
-    await slowCpu(page, 1);
-    const after = await measure();
-    assert.ok(slow > 2 * before && slow > 2 * after, `${before} ms, ${slow} ms when slow, ${after} ms again`);
-    await finish();
+    const { message } = await assertAccessible(page).then(
+      () => new Error("accessible"),
+      (error: Error) => error,
+    );
+    for (const [name, , rule] of barriers)
+      await t.test(`browser: ${name} → not accessible`, () => assert.match(message, rule));
+
+    await t.test("browser: allowed problem → only the others are reported", async () => {
+      allow(/^(error|other-host|policy|response): /);
+      assert.deepEqual(await problems(), ["console: planted"]);
+      await assert.rejects(finish(), /the page had problems:\n {2}console: planted/);
+    });
   });
 });

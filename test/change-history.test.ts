@@ -7,10 +7,13 @@ import {
   type Write,
   type WrittenChange,
 } from "./support/change-history.ts";
+import { serveInProcess } from "./support/commands.ts";
 import { openEvents } from "./support/events.ts";
 import { sharedPostgres } from "./support/postgres.ts";
 import { start } from "./support/process.ts";
 import { ATOMIC, callServer, temporaryFolder } from "./support/server.ts";
+
+const postgres = await sharedPostgres();
 
 /** How often each of the eight writers writes: RUNS=1000 takes a few minutes. */
 const ROUNDS = Number(process.env["RUNS"] ?? 40);
@@ -224,7 +227,7 @@ async function race(ports: readonly number[]): Promise<{ writes: Write[]; reads:
 }
 
 test("8 writers and 8 readers, one process on SQLite → no change missed or reported twice; planted faults are found", async () => {
-  const { port } = await start({ DATABASE_URL: `file:${temporaryFolder()}/earmark.db` });
+  const { port } = await serveInProcess({ DATABASE_URL: `file:${temporaryFolder()}/earmark.db` });
   const first: string = (await callServer(port, "GET", "/v1/me")).json.meta.state;
   const { writes, reads } = await race([port]);
   const spoilt = (change: (read: Read) => Read) =>
@@ -238,18 +241,20 @@ test("8 writers and 8 readers, one process on SQLite → no change missed or rep
   assert.ok(spoilt((each) => ({ ...each, changed: [...each.changed, ...each.changed] })) > 0, "told twice");
 });
 
-for (const processes of [1, 3])
-  test(`8 writers and 8 readers, ${processes} processes on PostgreSQL → no change missed or reported twice`, async () => {
-    const postgres = await sharedPostgres();
-    const settings = { DATABASE_URL: await postgres.database() };
-    const servers = await Promise.all(Array.from({ length: processes }, () => start(settings)));
-    await race(servers.map(({ port }) => port));
-  });
+test("8 writers and 8 readers, one process on PostgreSQL → no change missed or reported twice", async () => {
+  const { port } = await serveInProcess({ DATABASE_URL: await postgres.database() });
+  await race([port]);
+});
+
+const settings = { DATABASE_URL: await postgres.database() };
+const [one, ...others] = await Promise.all([serveInProcess(settings), start(settings), start(settings)]);
+const [other] = others;
+
+test("8 writers and 8 readers, 3 processes on PostgreSQL → no change missed or reported twice", async () => {
+  await race([one, ...others].map(({ port }) => port));
+});
 
 test("events: two processes on PostgreSQL, a write on one → announced on a stream of the other within 3 s", async () => {
-  const postgres = await sharedPostgres();
-  const settings = { DATABASE_URL: await postgres.database() };
-  const [one, other] = await Promise.all([start(settings), start(settings)]);
   const stream = await openEvents(other.port);
   const writes: Write[] = [];
   while (writes.length === 0) await write(one.port, writes);

@@ -27,7 +27,7 @@ test("guid: feed URL → podcast GUID", () => {
   }
 });
 
-test("subscribe: 25,000 feeds → added in batches and listed in order", async () => {
+test("subscribe: 5,000 feeds → added in batches and listed in order", async () => {
   const { url, port } = await startServer();
   const proxy = await startProxy(() => "pass", port);
   const client = createClient({ url: proxy.url });
@@ -45,7 +45,7 @@ test("subscribe: 25,000 feeds → added in batches and listed in order", async (
   assert.equal((await client.changes()).state, state);
   proxy.all.length = 0;
 
-  const feeds = feedsOf(25_000);
+  const feeds = feedsOf(5_000);
   const progress: Progress[] = [];
   const results = await client.subscribe(feeds, { onProgress: (step) => progress.push(step) });
 
@@ -54,15 +54,15 @@ test("subscribe: 25,000 feeds → added in batches and listed in order", async (
     feeds,
   );
   assert.deepEqual(new Set(outcomesOf(results)), new Set(["added"]));
-  assert.equal(proxy.operations().length, 25);
+  assert.equal(proxy.operations().length, 5);
   assert.equal(proxy.all.filter(({ path }) => path === "/v1/me").length, 1);
   assert.deepEqual(
     progress.map(({ done }) => done),
-    Array.from({ length: 25 }, (_, index) => 1_000 * (index + 1)),
+    Array.from({ length: 5 }, (_, index) => 1_000 * (index + 1)),
   );
   const { results: last, ...counts } = progress.at(-1) ?? assert.fail();
-  assert.deepEqual(counts, { done: 25_000, total: 25_000, added: 25_000, alreadySubscribed: 0, refused: 0 });
-  assert.deepEqual(last, results.slice(24_000));
+  assert.deepEqual(counts, { done: 5_000, total: 5_000, added: 5_000, alreadySubscribed: 0, refused: 0 });
+  assert.deepEqual(last, results.slice(4_000));
 
   const listed = [];
   for await (const { id, feedUrl, subscribedAt } of createClient({ url }).subscriptions()) {

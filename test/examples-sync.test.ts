@@ -10,9 +10,9 @@ import { after, test } from "node:test";
 import { promisify } from "node:util";
 import type { Page } from "playwright-core";
 import { type Client, createClient, guid } from "../client/src/index.ts";
-import { newToken, signUp } from "./support/accounts.ts";
 import { launch } from "./support/browser.ts";
 import { buildExamples, has } from "./support/examples.ts";
+import { newUser } from "./support/http-accounts.ts";
 import { cleanEnvironment } from "./support/process.ts";
 import { startServer, temporaryFolder } from "./support/server.ts";
 
@@ -36,18 +36,13 @@ after(() => {
 });
 const origin = `http://localhost:${(files.address() as AddressInfo).port}`;
 
-const { url, port } = await startServer({
-  EARMARK_ACCOUNTS: "true",
-  EARMARK_SIGN_UP: "true",
-  EARMARK_CORS_ORIGINS: origin,
-});
-let people = 0;
+const server = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_CORS_ORIGINS: origin });
+const { url } = server;
 
 /** A new account: the token of the app, and another device. */
 async function newAccount(): Promise<{ readonly token: string; readonly device: Client }> {
-  people += 1;
-  const session = await signUp(port, `person-${people}`, "correct horse battery");
-  const { token } = await newToken(port, session, { label: "example", scope: "write" });
+  const { Authorization } = await newUser(server);
+  const token = Authorization.slice("Bearer ".length);
   return { token, device: createClient({ url, token }) };
 }
 

@@ -6,8 +6,8 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { guid } from "../client/src/index.ts";
-import { newToken, signUp } from "./support/accounts.ts";
 import { buildExamples, has } from "./support/examples.ts";
+import { newUser } from "./support/http-accounts.ts";
 import { cleanEnvironment } from "./support/process.ts";
 import { startServer, temporaryFolder } from "./support/server.ts";
 
@@ -21,14 +21,12 @@ const example = (name: string) => join(examples, name);
 const alone = await startServer();
 const shared = await startServer({
   EARMARK_ACCOUNTS: "true",
-  EARMARK_SIGN_UP: "true",
   EARMARK_BASE_PATH: "/pods",
   EARMARK_CORS_ORIGINS: ORIGIN,
 });
-let people = 0;
-
 interface Place {
   readonly url: string;
+  readonly name: string;
   readonly token: string | undefined;
   readonly call: (
     method: string,
@@ -45,21 +43,11 @@ interface HttpResponse {
 
 /** An empty list: on the server without accounts, or of a new account. */
 async function newPlace(kind: "alone" | "shared"): Promise<Place> {
-  const { port } = kind === "alone" ? alone : shared;
   const url = kind === "alone" ? alone.url : `${shared.url}/pods`;
-  people += 1;
-  const token =
-    kind === "alone"
-      ? undefined
-      : (
-          await newToken(port, await signUp(port, `person-${people}`, "correct horse battery"), {
-            label: "example",
-            scope: "write",
-          })
-        ).token;
+  const { name, Authorization } = kind === "alone" ? { name: "" } : await newUser(shared);
+  const token = Authorization?.slice("Bearer ".length);
   const place: Place = {
-    url,
-    token,
+    ...{ url, name, token },
     async call(method, path, headers = {}, body) {
       const authorization = token === undefined ? {} : { Authorization: `Bearer ${token}` };
       const init = { method, headers: { ...authorization, ...headers }, ...(body === undefined ? {} : { body }) };
@@ -102,32 +90,30 @@ fetch(url, { method: method ?? (body === undefined ? "GET" : "POST"), headers, b
 });
 `;
 
-/** A PATH with the stand-in before any other curl. */
-function withStandIn(): string {
+/** A PATH with curl, or the stand-in if it is not installed. */
+async function pathWithCurl(): Promise<string> {
+  if (await has("curl")) return process.env["PATH"] ?? "";
   const bin = temporaryFolder();
   writeFileSync(join(bin, "curl"), CURL, { mode: 0o755 });
   return `${bin}${delimiter}${process.env["PATH"]}`;
 }
 
+const withCurl = await pathWithCurl();
+
 for (const kind of ["alone", "shared"] as const) {
   const where = kind === "alone" ? "without accounts" : "with a token and a base path";
 
-  test(`curl.sh: ${where} → adds two feeds, lists them and removes one`, async (t) => {
-    const paths = [withStandIn()];
-    if (await has("curl")) paths.push(process.env["PATH"] ?? "");
-    else t.diagnostic("curl is not installed: only the stand-in was used.");
-    for (const PATH of paths) {
-      const place = await newPlace(kind);
-      const { stdout } = await run("sh", [example("curl.sh")], { env: { ...environmentOf(place), PATH } });
-      const [added = "", listed = "", ...rest] = stdout.trimEnd().split("\n");
-      assert.deepEqual(
-        JSON.parse(added)["atomic:results"].map(({ data }: { data: { id: string } }) => data.id),
-        FEEDS.map(guid),
-      );
-      assert.equal(JSON.parse(listed).meta.total, 2);
-      assert.deepEqual(rest, []);
-      assert.deepEqual(await listOf(place), [FEEDS[1]]);
-    }
+  test(`curl.sh: ${where} → adds two feeds, lists them and removes one`, async () => {
+    const place = await newPlace(kind);
+    const { stdout } = await run("sh", [example("curl.sh")], { env: { ...environmentOf(place), PATH: withCurl } });
+    const [added = "", listed = "", ...rest] = stdout.trimEnd().split("\n");
+    assert.deepEqual(
+      JSON.parse(added)["atomic:results"].map(({ data }: { data: { id: string } }) => data.id),
+      FEEDS.map(guid),
+    );
+    assert.equal(JSON.parse(listed).meta.total, 2);
+    assert.deepEqual(rest, []);
+    assert.deepEqual(await listOf(place), [FEEDS[1]]);
   });
 
   test(`node.mjs: ${where} → adds two feeds, lists them and removes one`, async () => {
@@ -204,7 +190,7 @@ test("examples: invalid token → every program fails and shows 401", async (t) 
   if (await has("python3")) programs.push(["python3", "python.py"]);
   else t.diagnostic("Python is not installed: python.py was not run.");
   for (const [program, name] of programs) {
-    const env = { ...environmentOf(place), PATH: withStandIn() };
+    const env = { ...environmentOf(place), PATH: withCurl };
     const failure = await run(program, [example(name)], { env }).catch((error) => error);
     assert.ok(failure.code > 0, name);
     assert.match(failure.stdout + failure.stderr, /401/, name);
@@ -270,7 +256,7 @@ test("browser.html: list opened, feeds added and removed → within what CORS al
     await element("open").act({ url: place.url, token: "emk_wrong" });
     assert.match(element("outcome").textContent, /^401 Unauthorized/);
     await element("open").act({ url: place.url, token: place.token ?? "" });
-    assert.equal(element("outcome").textContent, `person-${people} has 0 subscriptions.`);
+    assert.equal(element("outcome").textContent, `${place.name} has 0 subscriptions.`);
     await element("add").act({ feeds: `${FEEDS[0]}\n\n <b>bold</b>\r\n${FEEDS[1]}\n` });
     assert.deepEqual(element("outcome").textContent.split("\n"), [
       `added: ${FEEDS[0]} `,

@@ -22,9 +22,12 @@ const redirect = (location: string) => status(302, { location });
 const codeOf = (error: unknown) => (error instanceof EarmarkError ? error.code : error);
 const body = (url: unknown) => ({ data: { type: "feed-search", attributes: { url } } });
 
+const fetching = await startServer(FETCH);
+const quiet = await startServer({ EARMARK_FETCH_FEEDS: "false" });
+
 test("feed search: a page, a redirect to it, a feed → its feeds; without any → none", async () => {
   const site = await startFeeds();
-  const { url } = await startServer(FETCH);
+  const { url } = fetching;
   const findFeeds = createFeedSearch({ url, retries: 0 });
   const found = [{ id: guid(`${site.url}/rss`), feedUrl: `${site.url}/rss`, title: "The feed" }];
   site.pages.set("/", html(`<!doctype html><head>${LINK}</head><p>Hello`));
@@ -61,7 +64,7 @@ test("feed search: hostile pages → what was declared before the limit, or page
   site.pages.set("/bomb", (_request, response) =>
     response
       .writeHead(200, { "content-type": "text/html", "content-encoding": "gzip" })
-      .end(gzipSync(LINK + " ".repeat(64 * MIB))),
+      .end(gzipSync(LINK + " ".repeat(16 * MIB))),
   );
   site.pages.set("/deep", html("<div>".repeat(200_000) + LINK));
   site.pages.set("/attributes", html(`<p ${"a ".repeat(500_000)}>${LINK}`));
@@ -87,7 +90,7 @@ test("feed search: hostile pages → what was declared before the limit, or page
 
 test("feed search: invalid documents → an error that points to the value, and no request", async () => {
   const site = await startFeeds();
-  const { call } = await startServer(FETCH);
+  const { call } = fetching;
   const post = async (document: unknown) => {
     const { status, json } = await call("POST", "/v1/feed-searches", {
       headers: { "Content-Type": PLAIN },
@@ -108,7 +111,7 @@ test("feed search: invalid documents → an error that points to the value, and 
 });
 
 test("feed search: EARMARK_FETCH_FEEDS=false → fetching-disabled", async () => {
-  const { url } = await startServer({ EARMARK_FETCH_FEEDS: "false" });
+  const { url } = quiet;
   const findFeeds = createFeedSearch({ url, retries: 0 });
   assert.equal(await findFeeds("https://site.example/").catch(codeOf), "fetching-disabled");
 });
@@ -139,7 +142,7 @@ test("feed search: one account has two running → a third waits its turn, anoth
 
 test("feed search: the client disconnects → the fetch is aborted, and its place is free", async () => {
   const site = await startFeeds();
-  const { url } = await startServer(FETCH);
+  const { url } = fetching;
   const findFeeds = createFeedSearch({ url, retries: 0 });
   const { promise: closed, resolve } = Promise.withResolvers<void>();
   const abort = new AbortController();
@@ -153,7 +156,7 @@ test("feed search: the client disconnects → the fetch is aborted, and its plac
 
 test("earmark add --find: pages → their first feeds are added; without feeds → refused; no server → an error", async () => {
   const site = await startFeeds();
-  const { url } = await startServer(FETCH);
+  const { url } = fetching;
   site.pages.set("/", html(`${LINK}<link rel="alternate" type="application/atom+xml" href="/comments">`));
   site.pages.set("/none", html("<p>Hello"));
   const added = await runInProcess([
@@ -176,7 +179,6 @@ test("earmark add --find: pages → their first feeds are added; without feeds �
   assert.match(listed.stdout, /\/rss/);
   const local = await runInProcess(["add", "--find", `${site.url}/`]);
   assert.deepEqual([local.code === 0, local.stderr.includes("--find needs --server")], [false, true]);
-  const off = await startServer();
-  const disabled = await runInProcess(["add", "--find", `${site.url}/`, "--server", off.url]);
+  const disabled = await runInProcess(["add", "--find", `${site.url}/`, "--server", quiet.url]);
   assert.match(disabled.stderr, /does not fetch feeds/);
 });

@@ -18,7 +18,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ...["@simplewebauthn/server", "@simplewebauthn/server/helpers", "@zxcvbn-ts/language-common"],
     ...node("crypto", "net", "path", "timers/promises", "url", "util", "worker_threads"),
   ],
-  "src/main.ts": ["src/commands"],
+  "src/main.ts": ["src/commands", ...node("os", "v8")],
   "src/jsonapi": ["domain", "secure-json-parse", "node:buffer"],
   "src/gpodder": ["domain"],
   "src/nextcloud": ["domain", "src/gpodder"],
@@ -58,7 +58,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/commands": [
     ...["client/src", "domain", "src/http", "src/jsonapi", "src/opml", "src/store"],
-    ...node("buffer", "fs", "os", "path", "readline/promises", "stream", "timers/promises", "url", "util", "v8"),
+    ...node("buffer", "fs", "path", "readline/promises", "stream", "timers/promises", "url", "util"),
   ],
   "client/src": [],
   "client/src/node.ts": ["client/src", "node:fs/promises"],

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { openStore } from "../src/store/engines.ts";
+import { createAccount } from "./support/accounts.ts";
 import { json, PASSWORD } from "./support/browser-requests.ts";
+import { runInProcess, serveInProcess, withStore } from "./support/commands.ts";
 import { sharedPostgres } from "./support/postgres.ts";
-import { run, start } from "./support/process.ts";
 import { callServer, PLAIN, temporaryFolder } from "./support/server.ts";
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
@@ -20,11 +20,16 @@ const DATABASES = {
 for (const [engine, create] of Object.entries(DATABASES)) {
   test(`metrics on ${engine}: two accounts and failed sign-ins → counted; docs/metrics.md lists exactly what is served`, async () => {
     const settings = { DATABASE_URL: await create(), EARMARK_ACCOUNTS: "true" };
-    for (const name of ["ann", "bob"])
-      assert.equal((await run(["user", "add", name, "--password-stdin"], settings, undefined, PASSWORD)).code, 0);
+    await withStore(settings.DATABASE_URL, async (store) => {
+      for (const name of ["ann", "bob"]) await createAccount(store, { name, password: PASSWORD }, new Date());
+    });
     const feeds = ["https://a.example/1", "https://a.example/2", "https://a.example/3"];
-    assert.equal((await run(["add", ...feeds, "--user", "ann"], settings)).code, 0);
-    const server = await start({ ...settings, EARMARK_METRICS: "true", EARMARK_METRICS_TOKEN: "a".repeat(32) });
+    assert.equal((await runInProcess(["add", ...feeds, "--user", "ann"], settings)).code, 0);
+    const server = await serveInProcess({
+      ...settings,
+      EARMARK_METRICS: "true",
+      EARMARK_METRICS_TOKEN: "a".repeat(32),
+    });
     const body = json("session", { name: "ann", password: "invalid password" });
     await callServer(server.port, "POST", "/v1/sessions", { headers: { "Content-Type": PLAIN }, body });
     const Authorization = `Basic ${Buffer.from("bob:invalid password").toString("base64")}`;
@@ -42,18 +47,17 @@ for (const [engine, create] of Object.entries(DATABASES)) {
   });
 
   test(`sample on ${engine}: more users than its size → those with the lowest ids`, async () => {
-    const url = await create();
-    const store = await openStore(url, { connections: 2 });
     const none = { count: 0, lastUser: 0 };
-    assert.deepEqual(await store.sample(2), { accounts: none, lists: { ...none, subscriptions: 0 } });
-    const at = new Date();
-    const account = { issuer: "", passwordHash: "", isCreatedByOperator: false, invitationHash: undefined };
-    for (const user of [50, 2 ** 48 - 2, 10])
-      await store.accounts.create(user, { ...account, name: `user-${user}` }, at);
-    const first = await store.sample(2);
-    assert.deepEqual(first.accounts, { count: 2, lastUser: 50 });
-    assert.deepEqual((await store.sample(5)).accounts, { count: 3, lastUser: 2 ** 48 - 2 });
-    await store.close();
+    await withStore(await create(), async (store) => {
+      assert.deepEqual(await store.sample(2), { accounts: none, lists: { ...none, subscriptions: 0 } });
+      const at = new Date();
+      const account = { issuer: "", passwordHash: "", isCreatedByOperator: false, invitationHash: undefined };
+      for (const user of [50, 2 ** 48 - 2, 10])
+        await store.accounts.create(user, { ...account, name: `user-${user}` }, at);
+      const first = await store.sample(2);
+      assert.deepEqual(first.accounts, { count: 2, lastUser: 50 });
+      assert.deepEqual((await store.sample(5)).accounts, { count: 3, lastUser: 2 ** 48 - 2 });
+    });
   });
 }
 

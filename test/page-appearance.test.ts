@@ -38,23 +38,6 @@ const FEEDS = [
 /** A walk chooses an invalid file and goes offline. */
 const EXPECTED = [/^response: 422 POST/, /ERR_INTERNET_DISCONNECTED/];
 
-/** An empty list, and an import in progress. */
-async function assertEmptyAccessible(size: "phone" | "desktop", theme: "light" | "dark"): Promise<void> {
-  const { page, context } = await visit({ size, theme });
-  await page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
-  await assertAccessible(page);
-  await link(page, en.list.importFile).click();
-  const operations = await hold(page, "**/v1/operations");
-  await chooseFile(page, opml(numberedFeeds(300)));
-  await button(page, en.import.start(300, "300")).click();
-  await operations.next();
-  await page.getByText(en.import.running("250", "300")).waitFor();
-  await assertAccessible(page);
-  await operations.take();
-  await page.unrouteAll({ behavior: "ignoreErrors" });
-  await context.close();
-}
-
 /** How far the page is wider than the window, and targets that are too small. */
 const measure = (page: Page) =>
   page.evaluate<{ over: number; small: string[] }>(`(() => {
@@ -70,140 +53,178 @@ const measure = (page: Page) =>
     return { over: document.documentElement.scrollWidth - innerWidth, small };
   })()`);
 
-describe("appearance", { concurrency: 3 }, () => {
-  test("appearance: every state on a dark phone → accessible, fits 320 px and 200 % zoom, targets of at least 24 px", async () => {
-    const { page, allow, finish } = await visit({ size: "phone", theme: "dark", feeds: FEEDS });
-    allow(...EXPECTED);
-    await walk(page, en, async (state) => {
-      await assertAccessible(page);
-      const window = page.viewportSize() ?? assert.fail();
-      // 640 px is a window of 1280 px at 200 % zoom.
-      for (const width of [640, 320]) {
-        await page.setViewportSize({ width, height: 640 });
-        assert.deepEqual({ state, width, ...(await measure(page)) }, { state, width, over: 0, small: [] });
-      }
-      await page.setViewportSize(window);
-    });
-    await finish();
-    await assertEmptyAccessible("phone", "dark");
-  });
+const themeOf = (page: Page) => page.evaluate("document.documentElement.dataset.theme ?? 'system'");
+const isDark = (page: Page) =>
+  page.evaluate<boolean>(`!/255, 255, 255/.test(getComputedStyle(document.body).backgroundColor)`);
 
-  test("appearance: every state on a light desktop in German → accessible, every text in German", async () => {
-    const look = { size: "desktop", theme: "light", locale: "de-AT" } as const;
-    const { page, allow, finish } = await visit({ ...look, words: de, feeds: FEEDS });
-    allow(...EXPECTED);
+describe("appearance", { concurrency: 3 }, () => {
+  test("appearance: every state in German, below a base path, on a light desktop and a dark phone → as it should be", async (t) => {
+    const server = await startServer({ EARMARK_BASE_PATH: "/pods" });
     const german = patterns({ ...de, podcastsDe, feedsDe, peopleDe });
     const english = patterns({ ...en, podcastsEn, feedsEn, peopleEn }).filter(
       (pattern) => !german.some(({ source }) => source === pattern.source),
     );
-    await walk(page, de, async (state) => {
+    const outside: string[] = [];
+    const { page, allow, finish } = await visit({
+      server,
+      locale: "de-AT",
+      words: de,
+      basePath: "/pods",
+      feeds: FEEDS,
+      prepare: async (page) =>
+        page.on("request", (request) => {
+          if (!new URL(request.url()).pathname.startsWith("/pods/")) outside.push(request.url());
+        }),
+    });
+    allow(...EXPECTED);
+    const isAccessible = async () => {
       await assertAccessible(page);
-      const texts = await page.evaluate<string[]>(`(() => {
-        const texts = [document.title];
-        const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
-        while (walker.nextNode()) {
-          const { currentNode: node } = walker;
-          if (node.nodeType === Node.TEXT_NODE) texts.push(node.data);
-          else texts.push(node.ariaLabel, node.title, node.placeholder);
-        }
-        return texts.map((text) => text?.trim()).filter(Boolean);
-      })()`);
-      const left = texts.filter(
-        (text) => english.some((pattern) => pattern.test(text)) && !german.some((pattern) => pattern.test(text)),
+      await page.setViewportSize({ width: 390, height: 844 });
+      await page.emulateMedia({ colorScheme: "dark" });
+      await assertAccessible(page);
+      await page.emulateMedia({ colorScheme: "light" });
+      await page.setViewportSize({ width: 1280, height: 800 });
+    };
+
+    await t.test(
+      "appearance: every state → accessible, fits 320 px and 200 % zoom, targets of at least 24 px, every text in German",
+      () =>
+        walk(page, de, async (state) => {
+          await isAccessible();
+          // 640 px is a window of 1280 px at 200 % zoom.
+          for (const width of [640, 320]) {
+            await page.setViewportSize({ width, height: 640 });
+            assert.deepEqual({ state, width, ...(await measure(page)) }, { state, width, over: 0, small: [] });
+          }
+          await page.setViewportSize({ width: 1280, height: 800 });
+          const texts = await page.evaluate<string[]>(`(() => {
+          const texts = [document.title];
+          const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT | NodeFilter.SHOW_ELEMENT);
+          while (walker.nextNode()) {
+            const { currentNode: node } = walker;
+            if (node.nodeType === Node.TEXT_NODE) texts.push(node.data);
+            else texts.push(node.ariaLabel, node.title, node.placeholder);
+          }
+          return texts.map((text) => text?.trim()).filter(Boolean);
+        })()`);
+          const left = texts.filter(
+            (text) => english.some((pattern) => pattern.test(text)) && !german.some((pattern) => pattern.test(text)),
+          );
+          assert.deepEqual({ state, left }, { state, left: [] });
+          assert.ok(texts.some((text) => german.some((pattern) => pattern.test(text))));
+        }),
+    );
+
+    await t.test("base path: every view and request → below it", async () => {
+      const { status, headers } = await server.call("GET", "/pods");
+      assert.ok(status >= 301 && status <= 308, String(status));
+      assert.equal(headers["location"], "/pods/");
+      const [download] = await Promise.all([page.waitForEvent("download"), link(page, de.list.export).click()]);
+      assert.equal(new URL(download.url()).pathname, "/pods/v1/subscriptions.opml");
+      const before = (await feedsOf(server)).length;
+      await button(page, de.list.remove("pod-1.example/feed.xml")).click();
+      await button(page, de.close).click();
+      await until(async () => (await feedsOf(server)).length, before - 1);
+      await link(page, de.views.apps).click();
+      await page.getByText(de.apps.other, { exact: true }).click();
+      await page.getByText(`${server.url}/pods`, { exact: true }).waitFor();
+      await page.goto("/pods");
+      await rows(page, de).getByText("pod-2.example", { exact: true }).waitFor();
+      assert.equal(new URL(page.url()).pathname, "/pods/");
+      assert.deepEqual(
+        outside.filter((url) => new URL(url).pathname !== "/pods"),
+        [],
       );
-      assert.deepEqual({ state, left }, { state, left: [] });
-      assert.ok(texts.some((text) => german.some((pattern) => pattern.test(text))));
+    });
+
+    await t.test("appearance: an empty list, and an import in progress → accessible", async () => {
+      const { json } = await server.call("GET", "/pods/v1/subscriptions");
+      for (const { id } of json.data) await server.call("DELETE", `/pods/v1/subscriptions/${id}`);
+      await page.getByRole("heading", { name: de.list.emptyTitle }).waitFor();
+      await isAccessible();
+      await link(page, de.list.importFile).click();
+      const operations = await hold(page, "**/v1/operations");
+      await chooseFile(page, opml(numberedFeeds(300)), de);
+      await button(page, de.import.start(300, "300")).click();
+      await operations.next();
+      await page.getByText(de.import.running("250", "300")).waitFor();
+      await isAccessible();
+      await operations.open();
+      await page.getByText(de.import.done, { exact: true }).first().waitFor();
     });
     await finish();
-    await assertEmptyAccessible("desktop", "light");
   });
 
-  test("appearance: reduced motion → no animation", async () => {
-    const { page, finish } = await visit({ feeds: FEEDS });
-    const moving = () =>
-      page.evaluate<string[]>(`[...document.querySelectorAll("*")].flatMap((element) => {
-        const { animationName, animationDuration, transitionDuration } = getComputedStyle(element);
-        const moves = [animationName === "none" ? "0s" : animationDuration, ...transitionDuration.split(", ")];
-        return moves.every((time) => time === "0s") ? [] : [element.className];
-      })`);
-    await button(page, en.list.remove("pod-3.example/feed.xml")).click();
-    await button(page, en.list.undo).waitFor();
-    assert.deepEqual(await moving(), []);
-    await page.emulateMedia({ reducedMotion: "no-preference" });
-    assert.ok((await moving()).includes("notice"));
-    await finish();
-  });
+  test("appearance: the looks that a user sets → applied", async (t) => {
+    const { page, finish } = await visit({ feeds: FEEDS.slice(0, 4) });
+    await t.test("appearance: reduced motion → no animation", async () => {
+      const moving = () =>
+        page.evaluate<string[]>(`[...document.querySelectorAll("*")].flatMap((element) => {
+          const { animationName, animationDuration, transitionDuration } = getComputedStyle(element);
+          const moves = [animationName === "none" ? "0s" : animationDuration, ...transitionDuration.split(", ")];
+          return moves.every((time) => time === "0s") ? [] : [element.className];
+        })`);
+      await button(page, en.list.remove("pod-3.example/feed.xml")).click();
+      await button(page, en.list.undo).waitFor();
+      assert.deepEqual(await moving(), []);
+      await page.emulateMedia({ reducedMotion: "no-preference" });
+      assert.ok((await moving()).includes("notice"));
+      await page.emulateMedia({ reducedMotion: "reduce" });
+      await button(page, en.list.undo).click();
+    });
 
-  for (const size of ["phone", "desktop"] as const) {
-    test(`appearance: wider text spacing on a ${size} → nothing cut off`, async () => {
-      const { page, finish } = await visit({ size, feeds: FEEDS.slice(0, 4) });
-      await rows(page).first().waitFor();
+    await t.test("appearance: wider text spacing on a desktop and a phone → nothing cut off", async () => {
       await page.evaluate(`(() => {
         const sheet = new CSSStyleSheet();
         sheet.replaceSync(\`* { line-height: 1.5 !important; letter-spacing: 0.12em !important;
           word-spacing: 0.16em !important } p { margin-block-end: 2em !important }\`);
         document.adoptedStyleSheets.push(sheet);
       })()`);
-      const cut = await page.evaluate(`[...document.querySelectorAll("li")].flatMap((row) => {
-        const room = row.getBoundingClientRect();
-        const name = row.querySelector("strong .middle-ellipsis > :first-child");
-        const shown = [...row.querySelectorAll("strong, bdi, time, button")].filter((part) => part.checkVisibility());
-        const parts = shown.map((part) => part.getBoundingClientRect());
-        const isIn = parts.every(({ top, bottom }) => top >= room.top && bottom <= room.bottom);
-        return isIn && name.scrollWidth <= name.clientWidth ? [] : [row.textContent];
-      })`);
-      assert.deepEqual(cut, []);
-      assert.equal(await page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0);
-      await finish();
+      for (const width of [1280, 390]) {
+        await page.setViewportSize({ width, height: 844 });
+        const cut = await page.evaluate(`[...document.querySelectorAll("li")].flatMap((row) => {
+          const room = row.getBoundingClientRect();
+          const name = row.querySelector("strong .middle-ellipsis > :first-child");
+          const shown = [...row.querySelectorAll("strong, bdi, time, button")].filter((part) => part.checkVisibility());
+          const parts = shown.map((part) => part.getBoundingClientRect());
+          const isIn = parts.every(({ top, bottom }) => top >= room.top && bottom <= room.bottom);
+          return isIn && name.scrollWidth <= name.clientWidth ? [] : [row.textContent];
+        })`);
+        assert.deepEqual(cut, []);
+        assert.equal(await page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0);
+      }
+      await page.evaluate("document.adoptedStyleSheets.pop()");
     });
-  }
-});
 
-/** Every text of a language as a pattern. */
-function patterns(words: object): RegExp[] {
-  const literal = (text: string) => text.replace(/[.*+?^$()[\]{}|\\]/g, "\\$&");
-  return Object.values(words).flatMap((value) => {
-    if (typeof value === "string") return [new RegExp(`^${literal(value)}$`)];
-    if (typeof value !== "function") return patterns(value);
-    const texts = [1, 2, "§"].map((first) => String(value(first, "§", "§")));
-    return texts.map((text) => new RegExp(`^${literal(text).replaceAll(/§|\d+/g, ".+")}$`));
-  });
-}
+    await t.test("settings: theme → kept, and applied before the first paint", async () => {
+      assert.deepEqual([await themeOf(page), await isDark(page)], ["system", false]);
+      await page.emulateMedia({ colorScheme: "dark" });
+      assert.equal(await isDark(page), true);
+      await page.emulateMedia({ colorScheme: "light" });
+      await button(page, en.settings.title).click();
+      await page.getByLabel(en.settings.dark).check();
+      assert.deepEqual([await themeOf(page), await isDark(page)], ["dark", true]);
 
-describe("settings", { concurrency: 2 }, () => {
-  const themeOf = (page: Page) => page.evaluate("document.documentElement.dataset.theme ?? 'system'");
-  const isDark = (page: Page) =>
-    page.evaluate<boolean>(`!/255, 255, 255/.test(getComputedStyle(document.body).backgroundColor)`);
+      const app = await hold(page, "**/assets/index-*.js");
+      await page.reload({ waitUntil: "commit" });
+      const script = await app.take();
+      await until(() => themeOf(page), "dark");
+      assert.equal(await page.evaluate("document.querySelector('#app')?.childElementCount ?? 0"), 0);
+      await script.continue();
+      await app.open();
+      await rows(page).first().waitFor();
+      assert.equal(await isDark(page), true);
 
-  test("settings: theme → kept, and applied before the first paint", async () => {
-    const { page, finish } = await visit({ theme: "light", feeds: FEEDS });
-    assert.deepEqual([await themeOf(page), await isDark(page)], ["system", false]);
-    await page.emulateMedia({ colorScheme: "dark" });
-    assert.equal(await isDark(page), true);
-    await page.emulateMedia({ colorScheme: "light" });
-    await button(page, en.settings.title).click();
-    await page.getByLabel(en.settings.dark).check();
-    assert.deepEqual([await themeOf(page), await isDark(page)], ["dark", true]);
-
-    const app = await hold(page, "**/assets/index-*.js");
-    await page.reload({ waitUntil: "commit" });
-    const script = await app.take();
-    await until(() => themeOf(page), "dark");
-    assert.equal(await page.evaluate("document.querySelector('#app')?.childElementCount ?? 0"), 0);
-    await script.continue();
-    await app.open();
-    await rows(page).first().waitFor();
-    assert.equal(await isDark(page), true);
-
-    await button(page, en.settings.title).click();
-    assert.equal(await page.getByLabel(en.settings.dark).isChecked(), true);
-    await page.getByLabel(en.settings.light).check();
-    await page.emulateMedia({ colorScheme: "dark" });
-    assert.deepEqual([await themeOf(page), await isDark(page)], ["light", false]);
-    await page.getByLabel(en.settings.system).check();
-    assert.deepEqual([await themeOf(page), await isDark(page)], ["system", true]);
-    await page.reload();
-    assert.equal(await themeOf(page), "system");
+      await button(page, en.settings.title).click();
+      assert.equal(await page.getByLabel(en.settings.dark).isChecked(), true);
+      await page.getByLabel(en.settings.light).check();
+      await page.emulateMedia({ colorScheme: "dark" });
+      assert.deepEqual([await themeOf(page), await isDark(page)], ["light", false]);
+      await page.getByLabel(en.settings.system).check();
+      assert.deepEqual([await themeOf(page), await isDark(page)], ["system", true]);
+      await page.reload();
+      assert.equal(await themeOf(page), "system");
+    });
     await finish();
   });
 
@@ -214,71 +235,44 @@ describe("settings", { concurrency: 2 }, () => {
     ["zh-TW", "zh", zh],
     ["nl-NL", "en", en],
   ];
-  test("settings: language of the browser → language of the page", async () => {
-    const server = await startServer();
-    for (const [locale, language, words] of languages) {
-      const { page, finish } = await visit({ server, locale, words });
-      await page.getByRole("heading", { level: 1, name: words.list.title }).waitFor();
-      assert.equal(await page.evaluate("document.documentElement.lang"), language);
-      assert.equal(await page.title(), `${words.views.list} – Earmark`);
-      await finish();
-    }
-  });
-
-  test("settings: language → kept", async () => {
-    const { page, finish } = await visit({ size: "phone", locale: "de-DE", words: de });
-    await button(page, de.settings.title).click();
-    for (const [, language, words] of languages) {
-      await page.locator("dialog select").selectOption(language);
-      await page.getByRole("dialog", { name: words.settings.title }).waitFor();
-      assert.equal(await page.evaluate("document.documentElement.lang"), language);
-    }
-    await page.locator("dialog select").selectOption("fr");
-    await page.getByRole("dialog", { name: fr.settings.title }).waitFor();
-    await page.reload();
-    await page.getByRole("heading", { level: 1, name: fr.list.title }).waitFor();
-    assert.equal(await page.evaluate("document.documentElement.lang"), "fr");
-    await finish();
-  });
-});
-
-describe("deployment", { concurrency: 2 }, () => {
-  test("base path: every view and request → below it", async () => {
-    const server = await startServer({ EARMARK_BASE_PATH: "/pods" });
-    const { status, headers } = await server.call("GET", "/pods");
-    assert.ok(status >= 301 && status <= 308, String(status));
-    assert.equal(headers["location"], "/pods/");
-    const { page, allow, finish } = await visit({ server, basePath: "/pods", feeds: FEEDS });
-    allow(...EXPECTED);
-    const outside: string[] = [];
-    page.on("request", (request) => {
-      if (!new URL(request.url()).pathname.startsWith("/pods/")) outside.push(request.url());
+  test("settings: languages → all five, as the browser or the user says", async (t) => {
+    const { page, context, finish } = await visit({ size: "phone" });
+    await t.test("settings: language of the browser → language of the page", async () => {
+      const session = await context.newCDPSession(page);
+      const userAgent = await page.evaluate<string>("navigator.userAgent");
+      for (const [locale, language, words] of languages) {
+        await session.send("Emulation.setUserAgentOverride", { userAgent, acceptLanguage: locale });
+        await page.reload();
+        await page.getByRole("heading", { level: 1, name: words.list.title }).waitFor();
+        assert.equal(await page.evaluate("navigator.language"), locale);
+        assert.equal(await page.evaluate("document.documentElement.lang"), language);
+        assert.equal(await page.title(), `${words.views.list} – Earmark`);
+      }
     });
-    await walk(page, en, async () => undefined);
-    const [download] = await Promise.all([page.waitForEvent("download"), link(page, en.list.export).click()]);
-    assert.equal(new URL(download.url()).pathname, "/pods/v1/subscriptions.opml");
-    const before = (await feedsOf(server)).length;
-    await button(page, en.list.remove("pod-1.example/feed.xml")).click();
-    await button(page, en.close).click();
-    await until(async () => (await feedsOf(server)).length, before - 1);
-    await link(page, en.views.apps).click();
-    await page.getByText(en.apps.other, { exact: true }).click();
-    await page.getByText(`${server.url}/pods`, { exact: true }).waitFor();
-    await page.goto("/pods");
-    await until(async () => (await hosts(page)).includes("pod-2.example"), true);
-    assert.equal(new URL(page.url()).pathname, "/pods/");
-    assert.deepEqual(
-      outside.filter((url) => new URL(url).pathname !== "/pods"),
-      [],
-    );
+
+    await t.test("settings: language → kept", async () => {
+      await button(page, en.settings.title).click();
+      for (const [, language, words] of languages) {
+        await page.locator("dialog select").selectOption(language);
+        await page.getByRole("dialog", { name: words.settings.title }).waitFor();
+        assert.equal(await page.evaluate("document.documentElement.lang"), language);
+      }
+      await page.locator("dialog select").selectOption("fr");
+      await page.getByRole("dialog", { name: fr.settings.title }).waitFor();
+      await page.reload();
+      await page.getByRole("heading", { level: 1, name: fr.list.title }).waitFor();
+      assert.equal(await page.evaluate("document.documentElement.lang"), "fr");
+    });
     await finish();
   });
 
   test("security policy: inline scripts, eval and markup from strings → blocked, and no request to other hosts", async () => {
+    const origins = new Set<string>();
     const { page, server, allow, finish } = await visit({
       feeds: FEEDS,
-      prepare: (page) =>
-        page.route("**/assets/theme.js", (route) =>
+      prepare: (page) => {
+        page.on("request", (request) => origins.add(new URL(request.url()).origin));
+        return page.route("**/assets/theme.js", (route) =>
           route.fulfill({
             contentType: "text/javascript",
             body: `
@@ -289,13 +283,10 @@ describe("deployment", { concurrency: 2 }, () => {
                 () => { setTimeout("1"); },
               ].map((attempt) => { try { attempt(); return "done"; } catch ({ name }) { return name; } });`,
           }),
-        ),
+        );
+      },
     });
-    // Reloading may interrupt what is loaded after the list.
-    allow(/^policy: /, /^failed: GET \S+\/assets\/\S+ net::ERR_ABORTED/);
-    const origins = new Set<string>();
-    page.on("request", (request) => origins.add(new URL(request.url()).origin));
-    await page.reload();
+    allow(/^policy: /);
     await until(() => hosts(page).then(({ length }) => length), FEEDS.length);
     assert.deepEqual(await page.evaluate("tried"), ["TypeError", "TypeError", "EvalError", "TypeError"]);
     const { text } = await server.call("GET", "/");
@@ -315,3 +306,14 @@ describe("deployment", { concurrency: 2 }, () => {
     await finish();
   });
 });
+
+/** Every text of a language as a pattern. */
+function patterns(words: object): RegExp[] {
+  const literal = (text: string) => text.replace(/[.*+?^$()[\]{}|\\]/g, "\\$&");
+  return Object.values(words).flatMap((value) => {
+    if (typeof value === "string") return [new RegExp(`^${literal(value)}$`)];
+    if (typeof value !== "function") return patterns(value);
+    const texts = [1, 2, "§"].map((first) => String(value(first, "§", "§")));
+    return texts.map((text) => new RegExp(`^${literal(text).replaceAll(/§|\d+/g, ".+")}$`));
+  });
+}

@@ -18,8 +18,8 @@ import {
   opml,
   results,
   status,
+  subscribe,
   until,
-  type VisitOptions,
   visit,
 } from "./support/page.ts";
 import { add, startServer } from "./support/server.ts";
@@ -28,9 +28,8 @@ const { outcome } = en;
 /** Intercepted before any other request is sent: turning interception on aborts requests in flight. */
 const OPERATIONS = "**/v1/operations";
 
-const visitImport = (options: VisitOptions = {}) => visit({ at: "import", ...options });
 const start = (page: Page, count: number) => button(page, en.import.start(count, count.toLocaleString("en"))).click();
-const isDone = (page: Page) => status(page, en.import.done).first().waitFor();
+const isDone = (page: Page) => page.getByRole("main").getByRole("status").filter({ hasText: en.import.done }).waitFor();
 const filter = (page: Page, kind: keyof typeof outcome, count: string) =>
   page.getByLabel(`${outcome[kind]} ${count}`, { exact: true }).check({ force: true });
 
@@ -57,329 +56,317 @@ async function read(download: Download): Promise<string> {
 }
 
 describe("import", { concurrency: 3 }, () => {
-  test("import: a file is chosen → a preview, and nothing is added before it is confirmed", async () => {
-    const there = numberedFeeds(2);
-    const { page, server, finish } = await visitImport({ size: "phone", feeds: there });
-    await chooseFile(page, opml([...numberedFeeds(5), "https://no where.example/", "nowhere"]));
-    await page.getByRole("heading", { name: en.import.preview("list.opml") }).waitFor();
-    await until(() => counts(page), [`${outcome.new} 3`, `${outcome["already-subscribed"]} 2`, `${outcome.refused} 2`]);
-    assert.deepEqual(await feedsOf(server), there);
-    await button(page, en.import.chooseAnother).click();
-    assert.deepEqual(await feedsOf(server), there);
-    await chooseFile(page, opml(there));
-    await status(page, en.import.nothingNew).waitFor();
-    await until(() => counts(page), [`${outcome["already-subscribed"]} 2`]);
-    assert.equal(await page.getByRole("main").getByRole("button").first().textContent(), en.import.chooseAnother);
-    await finish();
-  });
+  test("import: files of all kinds, one after the other → an outcome for each feed", async (t) => {
+    const server = await startServer({ EARMARK_MAX_IMPORT_BYTES: "65536" });
+    const { page, allow, finish } = await visit({ server, at: "import", theme: "dark" });
+    allow(/^response: (413|422) POST/);
+    const list: string[] = [];
+    await t.test("import: no file yet → says where each app has its export", async () => {
+      await page.getByText(more.exports.title).click();
+      const rows = page.getByRole("table").getByRole("row");
+      await rows.filter({ hasText: "gPodder" }).getByText("Subscriptions › Export to OPML file").waitFor();
+      await rows.filter({ hasText: "Apple Podcasts" }).getByText(more.exports.none).waitFor();
+    });
 
-  test("import: the usual id of a feed is taken → the import adds what the preview says", async () => {
-    const [feed, other] = ["https://moved.example/feed", "https://other.example/feed"];
-    const { page, server, finish } = await visitImport();
-    await server.operate([add(guid(feed), other)]);
-    await chooseFile(page, opml([feed]));
-    await start(page, 1);
-    await isDone(page);
-    await until(() => counts(page), [`${outcome.added} 1`]);
-    assert.deepEqual(await feedsOf(server), [other, feed]);
-    await finish();
-  });
-
-  test("import: feeds are left out → each has a reason, and the reasons are counted", async () => {
-    const { page, server, finish } = await visitImport({ size: "phone", theme: "dark" });
-    const [one, two] = numberedFeeds(2);
-    await chooseFile(page, `# exported\n${one}\n${one}/\nftp://old.example/\n${two}\nnonsense`);
-    await until(() => counts(page), [`${outcome.new} 2`, `${outcome.skipped} 1`, `${outcome.refused} 2`]);
-    const main = page.getByRole("main");
-    await main.getByText(`1 × ${more.reasons["duplicate-in-file"]}`).waitFor();
-    await main.getByText(`2 × ${en.errors["feed-url-not-http"]}`).waitFor();
-    await filter(page, "skipped", "1");
-    const reason = `${outcome.skipped} – ${more.reasons["duplicate-in-file"]} · ${more.line("3")}`;
-    await until(() => results(page), [`${one}/${reason}`]);
-    await start(page, 2);
-    await isDone(page);
-    assert.deepEqual(await feedsOf(server), numberedFeeds(2));
-    await finish();
-  });
-
-  test("import: no file yet → says where each app has its export", async () => {
-    const { page, finish } = await visitImport({ size: "phone" });
-    await page.getByText(more.exports.title).click();
-    const rows = page.getByRole("table").getByRole("row");
-    await rows.filter({ hasText: "gPodder" }).getByText("Subscriptions › Export to OPML file").waitFor();
-    await rows.filter({ hasText: "Apple Podcasts" }).getByText(more.exports.none).waitFor();
-    await finish();
-  });
-
-  test("import: some feeds are selected, by folder or one by one → only they are added", async () => {
-    const { page, server, finish } = await visitImport();
-    const outline = (url = "") => `<outline text="${new URL(url).host}" xmlUrl="${url}"/>`;
-    const [one, two, three, four] = numberedFeeds(4).map(outline);
-    await chooseFile(page, `<opml><body><outline text="News">${one}${two}</outline>${three}${four}</body></opml>`);
-    const selected = (count: string) => status(page, more.selected(count, "4")).waitFor();
-    await selected("4");
-    await button(page, more.selectNone).click();
-    await selected("0");
-    assert.ok(await button(page, en.import.start(0, "0")).isDisabled());
-    await page.getByLabel(more.folder).selectOption({ label: "News" });
-    await until(async () => (await results(page)).length, 2);
-    await button(page, more.selectAll).click();
-    await selected("2");
-    await page.getByLabel(more.folder).selectOption(more.anyFolder);
-    const box = (name: string) => page.getByRole("checkbox", { name: more.select(name) });
-    await box("pod-1.example").uncheck();
-    await box("pod-4.example").check();
-    await selected("2");
-    await start(page, 2);
-    await isDone(page);
-    await until(() => counts(page), [`${outcome.added} 2`, `${outcome.skipped} 2`]);
-    assert.equal(await page.getByRole("checkbox").count(), 0);
-    assert.deepEqual(
-      await feedsOf(server),
-      [2, 4].map((number) => `https://pod-${number}.example/feed.xml`),
-    );
-    await finish();
-  });
-
-  test("import: a file is dropped anywhere → a preview", async () => {
-    const { page, server, finish } = await visitImport();
-    const places = [
-      ["import", "label:has(input[type=file])"],
-      ["import", "footer"],
-      ["list", "h1"],
-      ["add", "textarea"],
-    ] as const;
-    for (const [index, [view, place]] of places.entries()) {
-      await link(page, en.views[view]).click();
-      await page.getByRole("heading", { level: 1, name: en[view].title }).waitFor();
-      await drop(page, place, "dropped.opml", opml(numberedFeeds(3 * (index + 1))));
-      await page.getByRole("heading", { name: en.import.preview("dropped.opml") }).waitFor();
+    await t.test("import: file too large → an error, and a smaller one can be chosen", async () => {
+      for (const count of [2_000, 20_000]) {
+        await chooseFile(page, opml(numberedFeeds(count)));
+        await page.getByRole("alert").filter({ hasText: en.errors["body-too-large"] }).waitFor();
+      }
+      await chooseFile(page, opml(numberedFeeds(3)));
       await start(page, 3);
       await isDone(page);
-      await until(() => page.evaluate("document.activeElement.id"), "content");
+      list.push(...numberedFeeds(3));
       await button(page, en.import.chooseAnother).click();
-    }
-    assert.deepEqual(await feedsOf(server), numberedFeeds(12));
-    await link(page, en.views.list).click();
-    await until(async () => (await hosts(page)).slice(0, 2), ["pod-12.example", "pod-11.example"]);
-    await finish();
-  });
-
-  test("import: stopped → the current batch finishes, and resume adds the rest", async () => {
-    const { page, server, finish } = await visitImport({ theme: "dark" });
-    const feeds = numberedFeeds(900);
-    const operations = await hold(page, OPERATIONS);
-    await chooseFile(page, opml(feeds));
-    await start(page, 900);
-    const bar = page.getByRole("progressbar", { name: en.import.progress });
-    const value = () => bar.evaluate((element) => (element as { value?: number }).value ?? -1);
-    await until(value, 0);
-    await operations.next();
-    await until(value, 250);
-    await page.getByText(en.import.running("250", "900"), { exact: true }).waitFor();
-    await until(() => counts(page), [`${outcome.added} 250`, `${outcome.waiting} 650`]);
-    const held = await operations.take();
-    await button(page, en.import.stop).click();
-    await held.continue();
-    await status(page, en.import.stopped).waitFor();
-    await until(() => counts(page), [`${outcome.added} 500`, `${outcome.waiting} 400`]);
-    assert.deepEqual(await feedsOf(server), feeds.slice(0, 500));
-    await operations.open();
-    await button(page, en.import.resume("400")).click();
-    await isDone(page);
-    await until(() => counts(page), [`${outcome.added} 900`]);
-    assert.deepEqual(await feedsOf(server), feeds);
-    await finish();
-  });
-
-  test("import: the list is opened meanwhile → it grows, and the import continues", async () => {
-    const { page, server, finish } = await visitImport({ size: "phone" });
-    const feeds = numberedFeeds(600);
-    const operations = await hold(page, OPERATIONS);
-    await chooseFile(page, opml(feeds));
-    await start(page, 600);
-    await operations.next();
-    await link(page, en.views.list).click();
-    await page.getByText(en.count(250, "250"), { exact: true }).waitFor();
-    await operations.next();
-    await page.getByText(en.count(500, "500"), { exact: true }).waitFor();
-    await operations.next();
-    await page.getByText(en.count(600, "600"), { exact: true }).waitFor();
-    await until(async () => (await hosts(page))[0], "pod-600.example");
-    await link(page, en.views.import).click();
-    await isDone(page);
-    assert.deepEqual(await feedsOf(server), feeds);
-    await finish();
-  });
-
-  test("import: the page is left → asks while the import runs, and not afterwards", async () => {
-    const { page, finish } = await visitImport();
-    const operations = await hold(page, OPERATIONS);
-    await chooseFile(page, opml(numberedFeeds(3)));
-    await start(page, 3);
-    await button(page, en.import.stop).waitFor();
-    const asked: string[] = [];
-    page.on("dialog", async (dialog) => {
-      asked.push(dialog.type());
-      await dialog.dismiss();
     });
-    await page.evaluate("setTimeout(() => location.reload())");
-    await until(() => asked, ["beforeunload"]);
-    await operations.open();
-    await isDone(page);
-    await page.reload();
-    await page.getByText(en.import.lead).waitFor();
-    assert.deepEqual(asked, ["beforeunload"]);
+
+    await t.test("import: not an OPML file, or a hostile one → an error, and another file can be chosen", async () => {
+      const hostile = `<?xml version="1.0"?><!DOCTYPE opml [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">
+        <!ENTITY x SYSTEM "file:///etc/passwd">]><opml version="2.0"><body><outline text="&b;&x;" xmlUrl="https://&b;/"/></body></opml>`;
+      await chooseFile(page, "<opml>\n<body>\n<outline");
+      await page
+        .getByRole("alert")
+        .filter({ hasText: more.brokenAt("3") })
+        .waitFor();
+      for (const text of ["", "just a text", "<html><body>404</body></html>", "\u0000\u0001PK"]) {
+        await chooseFile(page, text);
+        await page.getByRole("alert").filter({ hasText: en.errors["invalid-opml"] }).waitFor();
+      }
+      await chooseFile(page, hostile);
+      await page.getByRole("heading", { name: en.import.preview("list.opml") }).waitFor();
+      assert.doesNotMatch((await page.getByRole("main").textContent()) ?? "", /root:|aaaaaaaaaaaaaaaaaaaaa/);
+      await button(page, en.import.chooseAnother).click();
+      const titles = [`<img src=x onerror="document.title='hacked'">`, "\u202eevil"];
+      await chooseFile(page, opml(["https://markup.example/", "javascript:alert(1)"], titles));
+      await page.getByText(titles[0] ?? "").waitFor();
+      await page.getByText("evil", { exact: true }).waitFor();
+      assert.equal(await page.locator("main img").count(), 0);
+      assert.equal(await page.getByRole("list", { name: en.results }).getByRole("link").count(), 0);
+      await start(page, 1);
+      await isDone(page);
+      assert.equal(await page.title(), `${en.views.import} – Earmark`);
+      list.push("https://markup.example/");
+      assert.deepEqual(await feedsOf(server), list);
+      await button(page, en.import.chooseAnother).click();
+    });
+
+    await t.test("import: a file is chosen → a preview, and nothing is added before it is confirmed", async () => {
+      await chooseFile(page, opml([...numberedFeeds(5), "https://no where.example/", "nowhere"]));
+      await page.getByRole("heading", { name: en.import.preview("list.opml") }).waitFor();
+      await until(
+        () => counts(page),
+        [`${outcome.new} 2`, `${outcome["already-subscribed"]} 3`, `${outcome.refused} 2`],
+      );
+      assert.deepEqual(await feedsOf(server), list);
+      await button(page, en.import.chooseAnother).click();
+      assert.deepEqual(await feedsOf(server), list);
+      await chooseFile(page, opml(numberedFeeds(2)));
+      await status(page, en.import.nothingNew).waitFor();
+      await until(() => counts(page), [`${outcome["already-subscribed"]} 2`]);
+      assert.equal(await page.getByRole("main").getByRole("button").first().textContent(), en.import.chooseAnother);
+      await button(page, en.import.chooseAnother).click();
+    });
+
+    await t.test("import: the usual id of a feed is taken → the import adds what the preview says", async () => {
+      const [feed, other] = ["https://moved.example/feed", "https://other.example/feed"];
+      await server.operate([add(guid(feed), other)]);
+      await chooseFile(page, opml([feed]));
+      await start(page, 1);
+      await isDone(page);
+      await until(() => counts(page), [`${outcome.added} 1`]);
+      list.push(other, feed);
+      assert.deepEqual(await feedsOf(server), list);
+      await button(page, en.import.chooseAnother).click();
+    });
+
+    await t.test("import: feeds are left out → each has a reason, and the reasons are counted", async () => {
+      const [one, two] = numberedFeeds(2, 11);
+      await chooseFile(page, `# exported\n${one}\n${one}/\nftp://old.example/\n${two}\nnonsense`);
+      await until(() => counts(page), [`${outcome.new} 2`, `${outcome.skipped} 1`, `${outcome.refused} 2`]);
+      const main = page.getByRole("main");
+      await main.getByText(`1 × ${more.reasons["duplicate-in-file"]}`).waitFor();
+      await main.getByText(`2 × ${en.errors["feed-url-not-http"]}`).waitFor();
+      await filter(page, "skipped", "1");
+      const reason = `${outcome.skipped} – ${more.reasons["duplicate-in-file"]} · ${more.line("3")}`;
+      await until(() => results(page), [`${one}/${reason}`]);
+      await start(page, 2);
+      await isDone(page);
+      list.push(...numberedFeeds(2, 11));
+      assert.deepEqual(await feedsOf(server), list);
+      await button(page, en.import.chooseAnother).click();
+    });
+
+    await t.test("import: some feeds are selected, by folder or one by one → only they are added", async () => {
+      const outline = (url = "") => `<outline text="${new URL(url).host}" xmlUrl="${url}"/>`;
+      const [one, two, three, four] = numberedFeeds(4, 21).map(outline);
+      await chooseFile(page, `<opml><body><outline text="News">${one}${two}</outline>${three}${four}</body></opml>`);
+      const selected = (count: string) => status(page, more.selected(count, "4")).waitFor();
+      await selected("4");
+      await button(page, more.selectNone).click();
+      await selected("0");
+      assert.ok(await button(page, en.import.start(0, "0")).isDisabled());
+      await page.getByLabel(more.folder).selectOption({ label: "News" });
+      await until(async () => (await results(page)).length, 2);
+      await button(page, more.selectAll).click();
+      await selected("2");
+      await page.getByLabel(more.folder).selectOption(more.anyFolder);
+      const box = (name: string) => page.getByRole("checkbox", { name: more.select(name) });
+      await box("pod-21.example").uncheck();
+      await box("pod-24.example").check();
+      await selected("2");
+      await start(page, 2);
+      await isDone(page);
+      await until(() => counts(page), [`${outcome.added} 2`, `${outcome.skipped} 2`]);
+      assert.equal(await page.getByRole("checkbox").count(), 0);
+      list.push(...numberedFeeds(1, 22), ...numberedFeeds(1, 24));
+      assert.deepEqual(await feedsOf(server), list);
+      await button(page, en.import.chooseAnother).click();
+    });
+
+    await t.test("import: results → filtered by outcome and downloaded as CSV", async () => {
+      list.push("https://there.example/");
+      await subscribe(server, list.slice(-1));
+      const feeds = ["https://new.example/?a=1,2;=3", "https://there.example/", "=1+1", "https://say.example/"];
+      await chooseFile(page, opml(feeds, ["=HYPERLINK(1)", 'A "quoted", one', "+1", "Zwölf"]));
+      await start(page, 2);
+      await isDone(page);
+      await until(async () => (await results(page)).length, 4);
+      await filter(page, "refused", "1");
+      await until(
+        () => results(page),
+        [`=1+1${outcome.refused} – ${en.errors["feed-url-not-http"]} · ${more.line("3")} · +1`],
+      );
+      await filter(page, "already-subscribed", "1");
+      await until(() => results(page), [`https://there.example/${outcome["already-subscribed"]} · A "quoted", one`]);
+      await filter(page, "added", "2");
+      await until(async () => (await results(page)).length, 2);
+      const [download] = await Promise.all([page.waitForEvent("download"), button(page, en.download).click()]);
+      assert.match(download.suggestedFilename(), /\.csv$/);
+      assert.equal(
+        await read(download),
+        [
+          `\ufeff"${outcome.added}","https://new.example/?a=1,2;'=3","'=HYPERLINK(1)",""`,
+          `"${outcome["already-subscribed"]}","https://there.example/","A ""quoted"", one",""`,
+          `"${outcome.refused}","'=1+1","'+1","${en.errors["feed-url-not-http"]}"`,
+          `"${outcome.added}","https://say.example/","Zwölf",""`,
+          "",
+        ].join("\r\n"),
+      );
+      await button(page, en.import.chooseAnother).click();
+    });
+
+    await t.test("import: a file is dropped anywhere → a preview", async () => {
+      const places = [
+        ["import", "label:has(input[type=file])"],
+        ["import", "footer"],
+        ["list", "h1"],
+        ["add", "textarea"],
+      ] as const;
+      for (const [index, [view, place]] of places.entries()) {
+        await link(page, en.views[view]).click();
+        await page.getByRole("heading", { level: 1, name: en[view].title }).waitFor();
+        await drop(page, place, "dropped.opml", opml(numberedFeeds(3 * (index + 1), 31)));
+        await page.getByRole("heading", { name: en.import.preview("dropped.opml") }).waitFor();
+        await start(page, 3);
+        await isDone(page);
+        await until(() => page.evaluate("document.activeElement.id"), "content");
+        await button(page, en.import.chooseAnother).click();
+      }
+      assert.deepEqual((await feedsOf(server)).slice(-12), numberedFeeds(12, 31));
+      await link(page, en.views.list).click();
+      await until(async () => (await hosts(page)).slice(0, 2), ["pod-42.example", "pod-41.example"]);
+    });
     await finish();
   });
 
-  test("import: the server becomes unreachable → says so, and resume adds the rest", async () => {
-    const { page, server, allow, finish } = await visitImport({ size: "phone", theme: "dark", prepare: installClock });
-    allow(/^failed: POST/);
-    const feeds = numberedFeeds(700);
-    let left = 1;
-    await page.route(OPERATIONS, (route) => (left-- > 0 ? route.continue() : route.abort()));
-    await chooseFile(page, opml(feeds));
-    await start(page, 700);
-    await status(page, en.connection.unreachable).waitFor();
-    await advanceUntil(page, status(page, en.import.failed));
-    await status(page, en.failure.unreachable).waitFor();
-    await until(() => counts(page), [`${outcome.added} 250`, `${outcome.waiting} 450`]);
-    assert.equal((await feedsOf(server)).length, 250);
-    await page.unroute(OPERATIONS);
-    await button(page, en.import.resume("450")).click();
-    await isDone(page);
-    await until(() => counts(page), [`${outcome.added} 700`]);
-    assert.deepEqual(await feedsOf(server), feeds);
-    await finish();
-  });
-
-  test("import: stopped while the server is unreachable → stops at once", async () => {
-    const { page, server, allow, finish } = await visitImport();
-    allow(/^failed: POST/);
-    await page.route(OPERATIONS, (route) => route.abort());
-    await chooseFile(page, opml(numberedFeeds(3)));
-    await start(page, 3);
-    await status(page, en.connection.unreachable).waitFor();
-    await button(page, en.import.stop).click();
-    await status(page, en.import.stopped).waitFor();
-    await page.unroute(OPERATIONS);
-    await button(page, en.import.resume("3")).click();
-    await isDone(page);
-    assert.deepEqual(await feedsOf(server), numberedFeeds(3));
-    await finish();
-  });
-
-  test("import: results → filtered by outcome and downloaded as CSV", async () => {
-    const { page, finish } = await visitImport({ feeds: ["https://there.example/"] });
-    const feeds = ["https://new.example/?a=1,2;=3", "https://there.example/", "=1+1", "https://say.example/"];
-    await chooseFile(page, opml(feeds, ["=HYPERLINK(1)", 'A "quoted", one', "+1", "Zwölf"]));
-    await start(page, 2);
-    await isDone(page);
-    await until(async () => (await results(page)).length, 4);
-    await filter(page, "refused", "1");
-    await until(
-      () => results(page),
-      [`=1+1${outcome.refused} – ${en.errors["feed-url-not-http"]} · ${more.line("3")} · +1`],
+  test("import: many feeds on a phone → progress, results and the list are up to date", async (t) => {
+    const { page, server, finish } = await visit({ at: "import", size: "phone" });
+    const operations = await hold(page, OPERATIONS);
+    await t.test(
+      "import: stopped → the current batch finishes, and resume adds the rest; the list, opened meanwhile, grows",
+      async () => {
+        const feeds = numberedFeeds(900);
+        await chooseFile(page, opml(feeds));
+        await start(page, 900);
+        const bar = page.getByRole("progressbar", { name: en.import.progress });
+        const value = () => bar.evaluate((element) => (element as { value?: number }).value ?? -1);
+        await until(value, 0);
+        await operations.next();
+        await until(value, 250);
+        await page.getByText(en.import.running("250", "900"), { exact: true }).waitFor();
+        await until(() => counts(page), [`${outcome.added} 250`, `${outcome.waiting} 650`]);
+        const held = await operations.take();
+        await button(page, en.import.stop).click();
+        await held.continue();
+        await status(page, en.import.stopped).waitFor();
+        await until(() => counts(page), [`${outcome.added} 500`, `${outcome.waiting} 400`]);
+        assert.deepEqual(await feedsOf(server), feeds.slice(0, 500));
+        await button(page, en.import.resume("400")).click();
+        await link(page, en.views.list).click();
+        for (const count of [500, 750]) {
+          await page.getByText(en.count(count, String(count)), { exact: true }).waitFor();
+          await operations.next();
+        }
+        await page.getByText(en.count(900, "900"), { exact: true }).waitFor();
+        await until(async () => (await hosts(page))[0], "pod-900.example");
+        await link(page, en.views.import).click();
+        await isDone(page);
+        await until(() => counts(page), [`${outcome.added} 900`]);
+        assert.deepEqual(await feedsOf(server), feeds);
+        await operations.open();
+        await button(page, en.import.chooseAnother).click();
+      },
     );
-    await filter(page, "already-subscribed", "1");
-    await until(() => results(page), [`https://there.example/${outcome["already-subscribed"]} · A "quoted", one`]);
-    await filter(page, "added", "2");
-    await until(async () => (await results(page)).length, 2);
-    const [download] = await Promise.all([page.waitForEvent("download"), button(page, en.download).click()]);
-    assert.match(download.suggestedFilename(), /\.csv$/);
-    assert.equal(
-      await read(download),
-      [
-        `\ufeff"${outcome.added}","https://new.example/?a=1,2;'=3","'=HYPERLINK(1)",""`,
-        `"${outcome["already-subscribed"]}","https://there.example/","A ""quoted"", one",""`,
-        `"${outcome.refused}","'=1+1","'+1","${en.errors["feed-url-not-http"]}"`,
-        `"${outcome.added}","https://say.example/","Zwölf",""`,
-        "",
-      ].join("\r\n"),
-    );
+
+    await t.test("import: 5,000 feeds on a phone → all added, few rows rendered", async (context) => {
+      const feeds = numberedFeeds(5_000, 901);
+      await chooseFile(page, opml([...feeds, "invalid"]));
+      await start(page, 5_000);
+      await isDone(page);
+      await until(() => counts(page), [`${outcome.added} 5,000`, `${outcome.refused} 1`]);
+      assert.ok((await results(page)).length < 60);
+      await filter(page, "refused", "1");
+      await until(async () => (await results(page)).length, 1);
+      await link(page, en.views.list).click();
+      await until(async () => (await hosts(page))[0], "pod-5900.example");
+      const longest = Math.max(0, ...(await longTasks(page)).map(({ duration }) => duration));
+      context.diagnostic(`the longest task took ${longest} ms`);
+      assert.deepEqual(await feedsOf(server), numberedFeeds(5_900));
+    });
+
+    await t.test("import: the page is left → asks while the import runs, and not afterwards", async () => {
+      const operations = await hold(page, OPERATIONS);
+      await link(page, en.views.import).click();
+      await button(page, en.import.chooseAnother).click();
+      await chooseFile(page, opml(numberedFeeds(3, 6_001)));
+      await start(page, 3);
+      await button(page, en.import.stop).waitFor();
+      const asked: string[] = [];
+      page.on("dialog", async (dialog) => {
+        asked.push(dialog.type());
+        await dialog.dismiss();
+      });
+      await page.evaluate("setTimeout(() => location.reload())");
+      await until(() => asked, ["beforeunload"]);
+      await operations.open();
+      await isDone(page);
+      await page.goto("about:blank");
+      assert.deepEqual(asked, ["beforeunload"]);
+    });
     await finish();
   });
 
-  test("import: 5,000 feeds on a phone → all added, few rows rendered", async (context) => {
-    const { page, server, finish } = await visitImport({ size: "phone" });
-    const feeds = numberedFeeds(5_000);
-    await chooseFile(page, opml([...feeds, "invalid"]));
-    await start(page, 5_000);
-    await isDone(page);
-    await until(() => counts(page), [`${outcome.added} 5,000`, `${outcome.refused} 1`]);
-    assert.ok((await results(page)).length < 60);
-    await filter(page, "refused", "1");
-    await until(async () => (await results(page)).length, 1);
-    await link(page, en.views.list).click();
-    await until(async () => (await hosts(page))[0], "pod-5000.example");
-    const longest = Math.max(0, ...(await longTasks(page)).map(({ duration }) => duration));
-    context.diagnostic(`the longest task took ${longest} ms`);
-    assert.deepEqual(await feedsOf(server), feeds);
-    await finish();
-  });
-
-  test("import: not an OPML file, or a hostile one → an error, and another file can be chosen", async () => {
-    const { page, server, allow, finish } = await visitImport({ size: "phone" });
-    allow(/^response: 422 POST/);
-    const hostile = `<?xml version="1.0"?><!DOCTYPE opml [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">
-      <!ENTITY x SYSTEM "file:///etc/passwd">]><opml version="2.0"><body><outline text="&b;&x;" xmlUrl="https://&b;/"/></body></opml>`;
-    await chooseFile(page, "<opml>\n<body>\n<outline");
-    await page
-      .getByRole("alert")
-      .filter({ hasText: more.brokenAt("3") })
-      .waitFor();
-    for (const text of ["", "just a text", "<html><body>404</body></html>", "\u0000\u0001PK"]) {
-      await chooseFile(page, text);
-      await page.getByRole("alert").filter({ hasText: en.errors["invalid-opml"] }).waitFor();
-    }
-    await chooseFile(page, hostile);
-    await page
-      .getByRole("alert")
-      .or(page.getByRole("heading", { level: 2 }))
-      .first()
-      .waitFor();
-    assert.doesNotMatch((await page.getByRole("main").textContent()) ?? "", /root:|aaaaaaaaaaaaaaaaaaaaa/);
-    await page.reload();
-    const titles = [`<img src=x onerror="document.title='hacked'">`, "\u202eevil"];
-    await chooseFile(page, opml(["https://markup.example/", "javascript:alert(1)"], titles));
-    await page.getByText(titles[0] ?? "").waitFor();
-    await page.getByText("evil", { exact: true }).waitFor();
-    assert.equal(await page.locator("main img").count(), 0);
-    assert.equal(await page.getByRole("list", { name: en.results }).getByRole("link").count(), 0);
-    await start(page, 1);
-    await isDone(page);
-    assert.equal(await page.title(), `${en.views.import} – Earmark`);
-    assert.deepEqual(await feedsOf(server), ["https://markup.example/"]);
-    await finish();
-  });
-
-  test("import: file too large → an error, and a smaller one can be chosen", async () => {
-    const server = await startServer({ EARMARK_MAX_IMPORT_BYTES: "65536" });
-    const { page, allow, finish } = await visitImport({ server, theme: "dark" });
-    allow(/^response: 413 POST/);
-    for (const count of [2_000, 20_000]) {
-      await chooseFile(page, opml(numberedFeeds(count)));
-      await page.getByRole("alert").filter({ hasText: en.errors["body-too-large"] }).waitFor();
-    }
-    await chooseFile(page, opml(numberedFeeds(3)));
-    await start(page, 3);
-    await isDone(page);
-    await finish();
-  });
-
-  test("import: the server is unreachable during the preview → an error, and the file can be chosen again", async () => {
-    const { page, allow, finish } = await visitImport({ prepare: installClock });
+  test("import: the server is unreachable at any step → nothing is lost", async (t) => {
+    const options = { size: "phone", theme: "dark", prepare: installClock } as const;
+    const { page, server, allow, finish } = await visit({ at: "import", ...options });
     allow(/^failed: POST/);
-    await page.route("**/v1/imports*", (route) => route.abort());
-    await chooseFile(page, opml(numberedFeeds(3)));
-    await status(page, en.import.reading("list.opml")).waitFor();
-    await advanceUntil(page, page.getByRole("alert").filter({ hasText: en.failure.unreachable }));
-    await page.unroute("**/v1/imports*");
-    await chooseFile(page, opml(numberedFeeds(3)));
-    await start(page, 3);
-    await isDone(page);
-    await status(page, en.connection.unreachable).waitFor({ state: "hidden" });
+    await t.test(
+      "import: the server is unreachable during the preview → an error, and the file can be chosen again",
+      async () => {
+        await page.route("**/v1/imports*", (route) => route.abort());
+        await chooseFile(page, opml(numberedFeeds(3, 701)));
+        await status(page, en.import.reading("list.opml")).waitFor();
+        await advanceUntil(page, page.getByRole("alert").filter({ hasText: en.failure.unreachable }));
+        await page.unroute("**/v1/imports*");
+        await chooseFile(page, opml(numberedFeeds(3, 701)));
+        await start(page, 3);
+        await isDone(page);
+        await status(page, en.connection.unreachable).waitFor({ state: "hidden" });
+        await button(page, en.import.chooseAnother).click();
+      },
+    );
+
+    await t.test("import: stopped while the server is unreachable → stops at once", async () => {
+      await page.route(OPERATIONS, (route) => route.abort());
+      await chooseFile(page, opml(numberedFeeds(3, 704)));
+      await start(page, 3);
+      await status(page, en.connection.unreachable).waitFor();
+      await button(page, en.import.stop).click();
+      await status(page, en.import.stopped).waitFor();
+      await page.unroute(OPERATIONS);
+      await button(page, en.import.resume("3")).click();
+      await isDone(page);
+      assert.deepEqual(await feedsOf(server), numberedFeeds(6, 701));
+      await button(page, en.import.chooseAnother).click();
+    });
+
+    await t.test("import: the server becomes unreachable → says so, and resume adds the rest", async () => {
+      const feeds = numberedFeeds(700);
+      let left = 1;
+      await page.route(OPERATIONS, (route) => (left-- > 0 ? route.continue() : route.abort()));
+      await chooseFile(page, opml(feeds));
+      await start(page, 700);
+      await status(page, en.connection.unreachable).waitFor();
+      await advanceUntil(page, status(page, en.import.failed));
+      await status(page, en.failure.unreachable).waitFor();
+      await until(() => counts(page), [`${outcome.added} 250`, `${outcome.waiting} 450`]);
+      assert.equal((await feedsOf(server)).length, 256);
+      await page.unroute(OPERATIONS);
+      await button(page, en.import.resume("450")).click();
+      await isDone(page);
+      await until(() => counts(page), [`${outcome.added} 700`]);
+      assert.deepEqual(await feedsOf(server), [...numberedFeeds(6, 701), ...feeds]);
+    });
     await finish();
   });
 });

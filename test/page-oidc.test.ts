@@ -53,61 +53,65 @@ describe("OpenID Connect on the page", () => {
     await finish();
   });
 
-  test("provider: account linked, used to sign in, unlinked → the page at every step", async () => {
-    const ann = await signUp(server.port, "ann", PASSWORD);
-    const { page, allow, finish } = await visit({ server, as: ann });
-    allow(...FOREIGN);
-    await showView(page, "account");
-    await button(page, account.link(isolate(NAME))).click();
-    await logIn(page, "ann-at-club");
-    // The page returns to the view from which it left.
-    await page.getByText("ann-at-club", { exact: true }).waitFor();
-    assert.equal(page.url(), `${server.url}/#account`);
-    await assertNoOverflow(page);
-    await button(page, account.signOut).first().click();
-    await signInWith(page).click();
-    await page.getByRole("navigation").waitFor();
-    await showView(page, "account");
-    await page.getByText("ann", { exact: true }).waitFor();
-    await button(page, account.unlinkLabel(isolate("ann-at-club"))).click();
-    await button(dialog(page), account.unlink).click();
-    await page.getByText("ann-at-club", { exact: true }).waitFor({ state: "detached" });
-    await button(page, account.signOut).first().click();
-    await signInWith(page).click();
-    await page.getByRole("alert").getByText(errors["no-account"]).waitFor();
-    assert.equal(page.url(), `${server.url}/`, "without the error in the URL");
-    // The password still works.
-    await fill(page, { name: "ann", password: PASSWORD });
-    await button(page, account.signIn).click();
-    await page.getByRole("navigation").waitFor();
-    await finish();
-  });
+  test("one browser", async (t) => {
+    const { page, context, allow, problems, finish } = await visit({ server, path: "/healthz" });
 
-  test("provider: cancelled there → said so, and another attempt is possible", async () => {
-    const { page, allow, finish } = await visit({ server });
-    allow(...FOREIGN);
-    await signInWith(page).click();
-    await page.waitForURL(`${provider.url}/interaction/**`);
-    await page.getByRole("link", { name: /cancel/i }).click();
-    await page.getByRole("alert").getByText(errors["oidc-denied"]).waitFor();
-    await signInWith(page).click();
-    await logIn(page, "stranger");
-    await page.getByRole("alert").getByText(errors["no-account"]).waitFor();
-    await finish();
-  });
+    await t.test("provider: code of an error in a link → a fixed text, never one of the link", async () => {
+      for (const [code, text] of [
+        ["oidc-denied", errors["oidc-denied"]],
+        ["constructor", errors["oidc-failed"]],
+      ] as const) {
+        await page.goto(`/#sign-in-failed=${code}`);
+        await page.getByRole("alert").getByText(text).waitFor();
+        await page.goto("/healthz");
+      }
+      await page.goto("/#sign-in-failed=<b>Call%20me</b>");
+      await signInWith(page).waitFor();
+      assert.equal(await page.getByRole("alert").count(), 0);
+      assert.deepEqual(await problems(), []);
+    });
 
-  test("provider: code of an error in a link → a fixed text, never one of the link", async () => {
-    for (const [fragment, text] of [
-      ["#sign-in-failed=oidc-denied", errors["oidc-denied"]],
-      ["#sign-in-failed=constructor", errors["oidc-failed"]],
-    ] as const) {
-      const { page, finish } = await visit({ server, path: `/${fragment}` });
-      await page.getByRole("alert").getByText(text).waitFor();
-      await finish();
-    }
-    const { page, finish } = await visit({ server, path: "/#sign-in-failed=<b>Call%20me</b>" });
-    await signInWith(page).waitFor();
-    assert.equal(await page.getByRole("alert").count(), 0);
+    await t.test("provider: cancelled there → said so, and another attempt is possible", async () => {
+      allow(...FOREIGN);
+      await signInWith(page).click();
+      await page.waitForURL(`${provider.url}/interaction/**`);
+      await page.getByRole("link", { name: /cancel/i }).click();
+      await page.getByRole("alert").getByText(errors["oidc-denied"]).waitFor();
+      await signInWith(page).click();
+      await logIn(page, "stranger");
+      await page.getByRole("alert").getByText(errors["no-account"]).waitFor();
+    });
+
+    await t.test("provider: account linked, used to sign in, unlinked → the page at every step", async () => {
+      await signUp(server.port, "ann", PASSWORD);
+      // The provider forgets the stranger.
+      await context.clearCookies();
+      await fill(page, { name: "ann", password: PASSWORD });
+      await button(page, account.signIn).click();
+      await showView(page, "account");
+      await button(page, account.link(isolate(NAME))).click();
+      await logIn(page, "ann-at-club");
+      // The page returns to the view from which it left.
+      await page.getByText("ann-at-club", { exact: true }).waitFor();
+      assert.equal(page.url(), `${server.url}/#account`);
+      await assertNoOverflow(page);
+      await button(page, account.signOut).first().click();
+      await signInWith(page).click();
+      await page.getByRole("navigation").waitFor();
+      await showView(page, "account");
+      await page.getByText("ann", { exact: true }).waitFor();
+      await button(page, account.unlinkLabel(isolate("ann-at-club"))).click();
+      await button(dialog(page), account.unlink).click();
+      await page.getByText("ann-at-club", { exact: true }).waitFor({ state: "detached" });
+      await button(page, account.signOut).first().click();
+      await signInWith(page).click();
+      await page.getByRole("alert").getByText(errors["no-account"]).waitFor();
+      assert.equal(page.url(), `${server.url}/`, "without the error in the URL");
+      // The password still works.
+      await fill(page, { name: "ann", password: PASSWORD });
+      await button(page, account.signIn).click();
+      await page.getByRole("navigation").waitFor();
+    });
     await finish();
   });
 

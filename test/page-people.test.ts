@@ -34,119 +34,129 @@ async function newAdmin(): Promise<SignedIn> {
 }
 const statesOf = async (user: SignedIn) => (await accounts.get(await userIdOf(user)))?.disabledAt !== undefined;
 
-await describe("page: people", async () => {
-  // So that no test meets the last administrator.
-  await newAdmin();
-  const admin = await newAdmin();
-
-  test("people: a member → no link, and the view says that it is for administrators", async () => {
-    const { page, allow } = await visit({ as: await newUser() });
-    allow(/^response: 403 GET \S+\/v1\/(accounts|invitations|audit-log)\b/);
-    await showView(page, "account");
-    await heading(page, account.title).waitFor();
-    assert.equal(await page.getByRole("link", { name: account.people }).count(), 0);
-    await page.goto(`${server.url}/#people`);
-    await page.getByText(people.errors["admin-required"]).first().waitFor();
-  });
-
-  for (const [size, theme] of [
-    ["desktop", "light"],
-    ["phone", "dark"],
-  ] as const) {
-    test(`people: ${size}, ${theme}: disable, enable and delete an account → done, and in the log`, async () => {
-      const target = await newUser(["https://one.example/"]);
-      const { page } = await visit({ as: admin, size, theme });
-      await showView(page, "account");
-      await page.getByRole("link", { name: account.people }).click();
-      const manage = button(page, people.manageLabel(`${target.name}`));
-      await manage.waitFor();
-      await assertNoOverflow(page);
-      const act = async (action: string, password?: string) => {
-        await manage.click();
-        await button(dialog(page), action).click();
-        if (password !== undefined) await field(dialog(page), people.yourPassword).fill(password);
-        await button(dialog(page), action).click();
-        await dialog(page).waitFor({ state: "detached" });
-      };
-      await act(people.disable);
-      await page.getByText(people.actions["account-disabled"](`${target.name}`)).waitFor();
-      assert.equal(await statesOf(target), true);
-      await act(people.enable);
-      await page.getByText(people.actions["account-enabled"](`${target.name}`)).waitFor();
-      assert.equal(await statesOf(target), false);
-      await act(people.delete, PASSWORD);
-      await page.getByText(people.actions["account-deleted"](`${target.name}`)).waitFor();
-      assert.equal(await accounts.findByName(target.name), undefined);
-      assert.equal(await manage.count(), 0);
-    });
-  }
-
-  test("account: browsers, devices and apps → together, and the page asks before it revokes one", async () => {
+describe("page: people", { concurrency: 3 }, () => {
+  test("a member", async (t) => {
     const user = await newUser();
     const { token } = await newToken(server.port, user, { label: "an app", scope: "write" });
     const path = `/api/2/devices/${user.name}/phone.json`;
     const headers = { Authorization: `Basic ${btoa(`${user.name}:${token}`)}`, "Content-Type": "application/json" };
     assert.equal((await server.call("POST", path, { headers, body: '{"caption":"My phone"}' })).status, 200);
-    const { page } = await visit({ as: user, path: "/#account" });
-    for (const name of [account.sessions, en.apps.devices, en.apps.tokens]) await heading(page, name).waitFor();
-    await page.getByText("My phone").waitFor();
-    const revoke = button(page, en.apps.revokeLabel("an app"));
-    await revoke.click();
-    await button(dialog(page), en.cancel).click();
-    assert.ok((await accounts.verifyCredential(token, "token", new Date())) !== undefined);
-    await revoke.click();
-    await button(dialog(page), en.apps.revoke).click();
-    await revoke.waitFor({ state: "detached" });
-    assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);
+    const { page, allow, finish } = await visit({ as: user, path: "/#account" });
+
+    await t.test(
+      "account: browsers, devices and apps → together, and the page asks before it revokes one",
+      async () => {
+        for (const name of [account.sessions, en.apps.devices, en.apps.tokens]) await heading(page, name).waitFor();
+        await page.getByText("My phone").waitFor();
+        const revoke = button(page, en.apps.revokeLabel("an app"));
+        await revoke.click();
+        await button(dialog(page), en.cancel).click();
+        assert.ok((await accounts.verifyCredential(token, "token", new Date())) !== undefined);
+        await revoke.click();
+        await button(dialog(page), en.apps.revoke).click();
+        await revoke.waitFor({ state: "detached" });
+        assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);
+      },
+    );
+
+    await t.test("people: a member → no link, and the view says that it is for administrators", async () => {
+      allow(/^response: 403 GET \S+\/v1\/(accounts|invitations|audit-log)\b/);
+      await heading(page, account.title).waitFor();
+      assert.equal(await page.getByRole("link", { name: account.people }).count(), 0);
+      await page.goto(`${server.url}/#people`);
+      await page.getByText(people.errors["admin-required"]).first().waitFor();
+    });
+    await finish();
   });
 
-  test("people: invite → a link and a QR code that create one account; revoked → gone", async () => {
-    const { page } = await visit({ as: admin, path: "/#people" });
-    await field(page, people.note).fill("for Bob");
-    await page.getByLabel(people.validFor).selectOption("30");
-    await button(page, people.create).click();
-    const link = (await dialog(page).locator("code").textContent()) ?? "";
-    assert.match(link, new RegExp(`^${server.url}/join#emi_[\\w-]{43}$`));
-    const squares = dialog(page).getByRole("img", { name: people.qr }).locator("path");
-    assert.equal(readQrCode((await squares.getAttribute("d")) ?? ""), link);
-    await assertNoOverflow(page);
-    await button(dialog(page), en.apps.finished).click();
-    const revoke = button(page, people.revokeLabel("for Bob"));
-    await revoke.click();
-    await button(dialog(page), people.revoke).click();
-    await revoke.waitFor({ state: "detached" });
-    await page.getByText(people.actions["invitation-revoked"]("for Bob")).waitFor();
-    assert.ok(!(await pageContents(page)).includes(link.slice(-43)));
-  });
+  test("an administrator", async (t) => {
+    // So that the tests do not meet the last administrator.
+    await newAdmin();
+    const admin = await newAdmin();
+    const { page, finish } = await visit({ as: admin, size: "phone", theme: "dark" });
+    for (const width of [1280, 390])
+      await t.test(
+        `people: ${width} pixels: disable, enable and delete an account → done, and in the log`,
+        async () => {
+          await page.setViewportSize({ width, height: 844 });
+          const target = await newUser(["https://one.example/"]);
+          await showView(page, "account");
+          await page.getByRole("link", { name: account.people }).click();
+          const manage = button(page, people.manageLabel(`${target.name}`));
+          await manage.waitFor();
+          await assertNoOverflow(page);
+          const act = async (action: string, password?: string) => {
+            await manage.click();
+            await button(dialog(page), action).click();
+            if (password !== undefined) await field(dialog(page), people.yourPassword).fill(password);
+            await button(dialog(page), action).click();
+            await dialog(page).waitFor({ state: "detached" });
+          };
+          await act(people.disable);
+          await page.getByText(people.actions["account-disabled"](`${target.name}`)).waitFor();
+          assert.equal(await statesOf(target), true);
+          await act(people.enable);
+          await page.getByText(people.actions["account-enabled"](`${target.name}`)).waitFor();
+          assert.equal(await statesOf(target), false);
+          await act(people.delete, PASSWORD);
+          await page.getByText(people.actions["account-deleted"](`${target.name}`)).waitFor();
+          assert.equal(await accounts.findByName(target.name), undefined);
+          assert.equal(await manage.count(), 0);
+        },
+      );
 
-  test("people: reset link → the person sets a new password, and apps lose access if they want", async () => {
-    const target = await newUser();
-    const { token } = await newToken(server.port, target, { label: "an app", scope: "read" });
-    const { page } = await visit({ as: admin, path: "/#people" });
-    await button(page, people.manageLabel(`${target.name}`)).click();
-    await button(dialog(page), people.resetPassword).click();
-    await button(dialog(page), people.resetPassword).click();
-    const link = (await dialog(page).locator("code").textContent()) ?? "";
-    assert.match(link, new RegExp(`^${server.url}/reset-password#emr_[\\w-]{43}$`));
+    await t.test("people: invite → a link and a QR code that create one account; revoked → gone", async () => {
+      await field(page, people.note).fill("for Bob");
+      await page.getByLabel(people.validFor).selectOption("30");
+      await button(page, people.create).click();
+      const link = (await dialog(page).locator("code").textContent()) ?? "";
+      assert.match(link, new RegExp(`^${server.url}/join#emi_[\\w-]{43}$`));
+      const squares = dialog(page).getByRole("img", { name: people.qr }).locator("path");
+      assert.equal(readQrCode((await squares.getAttribute("d")) ?? ""), link);
+      await assertNoOverflow(page);
+      await button(dialog(page), en.apps.finished).click();
+      const revoke = button(page, people.revokeLabel("for Bob"));
+      await revoke.click();
+      await button(dialog(page), people.revoke).click();
+      await revoke.waitFor({ state: "detached" });
+      await page.getByText(people.actions["invitation-revoked"]("for Bob")).waitFor();
+      assert.ok(!(await pageContents(page)).includes(link.slice(-43)));
+    });
 
-    const path = link.slice(server.url.length);
-    const person = await visit({ path });
-    await heading(person.page, people.newPasswordTitle).waitFor();
-    assert.ok(!(await pageContents(person.page)).includes("emr_"), "the secret has left the address bar");
-    const password = field(person.page, account.newPassword);
-    await password.fill("a longer one this time");
-    assert.equal(await password.getAttribute("type"), "password");
-    await button(person.page, en.showPassword).click();
-    assert.equal(await password.getAttribute("type"), "text");
-    await person.page.getByLabel(people.revokeTokens).check();
-    await button(person.page, people.newPasswordSubmit).click();
-    await heading(person.page, en.list.emptyTitle).waitFor();
-    assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);
+    await t.test("people: reset link → the person sets a new password, and apps lose access if they want", async () => {
+      const target = await newUser();
+      const { token } = await newToken(server.port, target, { label: "an app", scope: "read" });
+      await showView(page, "account");
+      await page.getByRole("link", { name: account.people }).click();
+      await button(page, people.manageLabel(`${target.name}`)).click();
+      await button(dialog(page), people.resetPassword).click();
+      await button(dialog(page), people.resetPassword).click();
+      const link = (await dialog(page).locator("code").textContent()) ?? "";
+      assert.match(link, new RegExp(`^${server.url}/reset-password#emr_[\\w-]{43}$`));
 
-    const again = await visit({ path });
-    again.allow(/^response: 403 POST \S+\/v1\/password-resets/);
-    await field(again.page, account.newPassword).fill("another password");
-    await button(again.page, people.newPasswordSubmit).click();
-    await again.page.getByText(people.errors["invalid-reset-link"]).waitFor();
+      const person = await visit({ path: link.slice(server.url.length) });
+      await heading(person.page, people.newPasswordTitle).waitFor();
+      assert.ok(!(await pageContents(person.page)).includes("emr_"), "the secret has left the address bar");
+      const password = field(person.page, account.newPassword);
+      await password.fill("a longer one this time");
+      assert.equal(await password.getAttribute("type"), "password");
+      await button(person.page, en.showPassword).click();
+      assert.equal(await password.getAttribute("type"), "text");
+      await person.page.getByLabel(people.revokeTokens).check();
+      await button(person.page, people.newPasswordSubmit).click();
+      await heading(person.page, en.list.emptyTitle).waitFor();
+      assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);
+
+      await showView(person.page, "account");
+      await button(person.page, account.signOut).click();
+      await heading(person.page, account.signIn).waitFor();
+      person.allow(/^response: 403 POST \S+\/v1\/password-resets/);
+      await person.page.goto(link);
+      await password.fill("another password");
+      await button(person.page, people.newPasswordSubmit).click();
+      await person.page.getByText(people.errors["invalid-reset-link"]).waitFor();
+      await person.finish();
+    });
+    await finish();
   });
 });

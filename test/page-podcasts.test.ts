@@ -77,97 +77,123 @@ describe("podcasts", { concurrency: 2 }, () => {
     await finish();
   });
 
-  test("podcasts: rename and move → shown at once, stored, and cleared again", async () => {
-    const server = await serverWith(THREE);
-    const { page, finish } = await visit({ server });
-    await until(() => hosts(page), ["Zoo", "Äpfel", "Über Katzen"]);
-    await open(page, "Zoo");
-    await button(page, en.apps.rename).click();
-    await page.getByLabel(words.name, { exact: true }).fill("Animals");
-    await button(page, en.apps.save).click();
-    await panel(page).getByRole("heading", { name: "Animals" }).waitFor();
-    await button(page, words.move).click();
-    await page.getByLabel(words.folder, { exact: true }).fill(" Nature / Wild ");
-    await page.keyboard.press("Enter");
-    await panel(page).getByText("Nature/Wild").waitFor();
-    await page.keyboard.press("Escape");
-    await until(() => hosts(page), ["Animals", "Äpfel", "Über Katzen"]);
-    const third = async () => (await subscriptionsOf(server))[2];
-    await until(async () => [(await third()).title, (await third()).folders], ["Animals", ["Nature/Wild"]]);
-    await open(page, "Animals");
-    await button(page, en.apps.rename).click();
-    await page.getByLabel(words.name, { exact: true }).fill("");
-    await button(page, en.apps.save).click();
-    await panel(page).getByRole("heading", { name: "Zoo" }).waitFor();
-    await until(async () => (await third()).title, undefined);
-    await finish();
-  });
+  test("podcasts: a list with titles → ordered, changed and kept", async (t) => {
+    const server = await serverWith({ ...THREE, gone: { title: "Farewell", status: "gone" } });
+    const { page, allow, finish } = await visit({ server });
+    allow(/^failed: GET \S+\/v1\/subscriptions\?\S+ net::ERR_FAILED/);
+    await t.test("podcasts: order, folders and search → the matching rows in order", async () => {
+      const [one, two] = await subscriptionsOf(server);
+      await server.operate([
+        { op: "update", data: { type: "subscription", id: one.id, attributes: { folders: ["Pets", "Nature/Home"] } } },
+        { op: "update", data: { type: "subscription", id: two.id, attributes: { folders: ["Nature"] } } },
+      ]);
+      await until(() => hosts(page), ["Farewell", "Zoo", "Äpfel", "Über Katzen"]);
+      await orderBy(page, words.byTitle);
+      await until(() => hosts(page), ["Äpfel", "Farewell", "Über Katzen", "Zoo"]);
+      await show(page, "Nature");
+      await until(() => hosts(page), ["Äpfel", "Über Katzen"]);
+      await show(page, words.noFolder);
+      await until(() => hosts(page), ["Farewell", "Zoo"]);
+      await show(page, en.outcome.all);
+      await orderBy(page, words.byFolder);
+      const lines = () => rows(page).locator("h2, strong").allTextContents();
+      const home = ["Nature/Home 1", "Über Katzen"];
+      const rest = [`${words.noFolder} 2`, "Farewell", "Zoo"];
+      await until(lines, ["Nature 1", "Äpfel", ...home, "Pets 1", "Über Katzen", ...rest]);
+      await rows(page).getByRole("button", { name: "Nature 1" }).click();
+      await until(lines, ["Nature 1", ...home, "Pets 1", "Über Katzen", ...rest]);
+      await orderBy(page, en.list.oldest);
+      for (const query of ["ÜBER", "björn", "feeds.example/three"]) {
+        await search(page).fill(query);
+        await until(async () => (await hosts(page)).length, 1);
+      }
+      await search(page).fill("");
+      await orderBy(page, en.list.newest);
+    });
 
-  test("podcasts: order, folders and search → the matching rows in order", async () => {
-    const server = await serverWith(THREE);
-    const [one, two] = await subscriptionsOf(server);
-    await server.operate([
-      { op: "update", data: { type: "subscription", id: one.id, attributes: { folders: ["Pets", "Nature/Home"] } } },
-      { op: "update", data: { type: "subscription", id: two.id, attributes: { folders: ["Nature"] } } },
-    ]);
-    const { page, finish } = await visit({ server, size: "phone" });
-    await until(() => hosts(page), ["Zoo", "Äpfel", "Über Katzen"]);
-    await orderBy(page, words.byTitle);
-    await until(() => hosts(page), ["Äpfel", "Über Katzen", "Zoo"]);
-    await show(page, "Nature");
-    await until(() => hosts(page), ["Äpfel", "Über Katzen"]);
-    await show(page, words.noFolder);
-    await until(() => hosts(page), ["Zoo"]);
-    await show(page, en.outcome.all);
-    await orderBy(page, words.byFolder);
-    const lines = () => rows(page).locator("h2, strong").allTextContents();
-    const home = ["Nature/Home 1", "Über Katzen"];
-    await until(lines, ["Nature 1", "Äpfel", ...home, "Pets 1", "Über Katzen", `${words.noFolder} 1`, "Zoo"]);
-    await rows(page).getByRole("button", { name: "Nature 1" }).click();
-    await until(lines, ["Nature 1", ...home, "Pets 1", "Über Katzen", `${words.noFolder} 1`, "Zoo"]);
-    await orderBy(page, en.list.oldest);
-    for (const query of ["ÜBER", "björn", "feeds.example/three"]) {
-      await search(page).fill(query);
-      await until(async () => (await hosts(page)).length, 1);
-    }
-    await finish();
-  });
+    await t.test("podcasts: rename and move → shown at once, stored, and cleared again", async () => {
+      await until(() => hosts(page), ["Farewell", "Zoo", "Äpfel", "Über Katzen"]);
+      await open(page, "Zoo");
+      await button(page, en.apps.rename).click();
+      await page.getByLabel(words.name, { exact: true }).fill("Animals");
+      await button(page, en.apps.save).click();
+      await panel(page).getByRole("heading", { name: "Animals" }).waitFor();
+      await button(page, words.move).click();
+      await page.getByLabel(words.folder, { exact: true }).fill(" Nature / Wild ");
+      await page.keyboard.press("Enter");
+      await panel(page).getByText("Nature/Wild").waitFor();
+      await page.keyboard.press("Escape");
+      await until(() => hosts(page), ["Farewell", "Animals", "Äpfel", "Über Katzen"]);
+      const third = async () => (await subscriptionsOf(server))[2];
+      await until(async () => [(await third()).title, (await third()).folders], ["Animals", ["Nature/Wild"]]);
+      await open(page, "Animals");
+      await button(page, en.apps.rename).click();
+      await page.getByLabel(words.name, { exact: true }).fill("");
+      await button(page, en.apps.save).click();
+      await panel(page).getByRole("heading", { name: "Zoo" }).waitFor();
+      await until(async () => (await third()).title, undefined);
+      await page.keyboard.press("Escape");
+    });
 
-  test("podcasts: several selected → moved, exported and removed together", async () => {
-    const server = await serverWith({ ...THREE, four: { title: "Four" } });
-    const { page, finish } = await visit({ server });
-    await until(async () => (await hosts(page)).length, 4);
-    await button(page, words.select).click();
-    const box = (name: string) => page.getByRole("checkbox", { name, exact: true });
-    await box("Four").focus();
-    await page.keyboard.press("Space");
-    await box("Äpfel").click({ modifiers: ["Shift"] });
-    await status(page, words.selected(3, "3")).waitFor();
-    await box("Zoo").click();
-    await assertAccessible(page);
-    await button(page, words.move).click();
-    await page.getByLabel(words.folder, { exact: true }).fill("Best");
-    await panel(page).getByRole("button", { name: en.apps.save }).click();
-    const folders = async () => (await subscriptionsOf(server)).map((item: Json["attributes"]) => item["folders"]);
-    await until(folders, [undefined, ["Best"], undefined, ["Best"]]);
-    await button(page, words.select).click();
-    await box("Four").click();
-    const selecting = page.getByRole("group", { name: words.select });
-    const [download] = await Promise.all([
-      page.waitForEvent("download"),
-      selecting.getByRole("button", { name: en.list.export }).click(),
-    ]);
-    const chunks: Buffer[] = [];
-    for await (const chunk of await download.createReadStream()) chunks.push(chunk);
-    const opml = Buffer.concat(chunks).toString();
-    assert.match(opml, /<outline type="rss" text="Four" title="Four" xmlUrl="[^"]*\/four" category="\/Best"\/>/);
-    assert.equal(opml.match(/<outline/g)?.length, 1);
-    await button(page, words.selectAll).click();
-    await selecting.getByRole("button", { name: words.remove }).click();
-    await status(page, en.list.removed(4, "")).waitFor();
-    await button(page, en.list.undo).click();
-    await until(async () => (await hosts(page)).length, 4);
-    assert.equal((await feedsOf(server)).length, 4);
+    await t.test("podcasts: several selected → moved, exported and removed together", async () => {
+      await until(async () => (await hosts(page)).length, 4);
+      await button(page, words.select).click();
+      const box = (name: string) => page.getByRole("checkbox", { name, exact: true });
+      await box("Farewell").focus();
+      await page.keyboard.press("Space");
+      await box("Äpfel").click({ modifiers: ["Shift"] });
+      await status(page, words.selected(3, "3")).waitFor();
+      await box("Zoo").click();
+      await assertAccessible(page);
+      await button(page, words.move).click();
+      await page.getByLabel(words.folder, { exact: true }).fill("Best");
+      await panel(page).getByRole("button", { name: en.apps.save }).click();
+      const folders = async () => (await subscriptionsOf(server)).map((item: Json["attributes"]) => item["folders"]);
+      await until(folders, [["Pets", "Nature/Home"], ["Best"], ["Nature/Wild"], ["Best"]]);
+      await button(page, words.select).click();
+      await box("Farewell").click();
+      const selecting = page.getByRole("group", { name: words.select });
+      const [download] = await Promise.all([
+        page.waitForEvent("download"),
+        selecting.getByRole("button", { name: en.list.export }).click(),
+      ]);
+      const chunks: Buffer[] = [];
+      for await (const chunk of await download.createReadStream()) chunks.push(chunk);
+      const opml = Buffer.concat(chunks).toString();
+      assert.match(
+        opml,
+        /<outline type="rss" text="Farewell" title="Farewell" xmlUrl="[^"]*\/gone" category="\/Best"\/>/,
+      );
+      assert.equal(opml.match(/<outline/g)?.length, 1);
+      await button(page, words.selectAll).click();
+      await selecting.getByRole("button", { name: words.remove }).click();
+      await status(page, en.list.removed(4, "")).waitFor();
+      await button(page, en.list.undo).click();
+      await until(async () => (await hosts(page)).length, 4);
+      assert.equal((await feedsOf(server)).length, 4);
+    });
+
+    await t.test("podcasts: the server does not return them → titles and status of the last visit", async () => {
+      await rows(page).getByText(words.status.gone, { exact: true }).waitFor();
+      const isStored = `(async () => {
+        const [{ name }] = await indexedDB.databases();
+        const database = await new Promise((resolve) => {
+          const opening = indexedDB.open(name);
+          opening.onsuccess = () => resolve(opening.result);
+        });
+        const text = await new Promise((resolve) => {
+          const reading = database.transaction("texts").objectStore("texts").get("podcasts");
+          reading.onsuccess = () => resolve(reading.result);
+        });
+        database.close();
+        return text.includes("Farewell");
+      })()`;
+      await until(() => page.evaluate(isStored), true);
+      await page.route("**/v1/subscriptions?*", (route) => route.abort());
+      await page.reload();
+      await until(() => hosts(page), ["Farewell", "Zoo", "Äpfel", "Über Katzen"]);
+      await rows(page).getByText(words.status.gone, { exact: true }).waitFor();
+    });
     await finish();
   });
 
@@ -201,53 +227,41 @@ describe("podcasts", { concurrency: 2 }, () => {
     await finish();
   });
 
-  for (const host of ["feeds.example", "FEEDS.example"]) {
-    test(`podcasts: moved to a feed that is in the list with host ${host} → merged into it`, async () => {
-      const server = await startServer();
-      const [old, kept] = [`${FEED}old`, `https://${host}/new`];
-      await subscribe(server, [old, kept]);
-      await learn(server.store, old, { title: "Old", status: "moved", movedTo: `${FEED}new` });
-      await learn(server.store, kept, { title: "New", status: "ok" });
-      const [first, second] = await subscriptionsOf(server);
-      const update = { type: "subscription", id: first.id, attributes: { title: "Mine", folders: ["A"] } };
-      await server.operate([{ op: "update", data: update }]);
-      const { page, finish } = await visit({ server, size: "phone" });
-      await until(async () => (await hosts(page)).toSorted(), ["Mine", "New"]);
-      await open(page, "Mine");
+  test("podcasts: moved to feeds that are in the list, one with its host in capitals → merged into them", async () => {
+    const server = await startServer();
+    const feeds = [`${FEED}old-1`, `${FEED}new-1`, `${FEED}old-2`, "https://FEEDS.example/new-2"];
+    await subscribe(server, feeds);
+    const before = await subscriptionsOf(server);
+    for (const [index, { id, url }] of before.entries()) {
+      const isOld = url.includes("old");
+      const known = isOld
+        ? ({ status: "moved", movedTo: url.replace("old", "new") } as const)
+        : ({ status: "ok" } as const);
+      await learn(server.store, url, { title: url.slice(FEED.length), ...known });
+      const attributes = { title: `My ${index}`, folders: ["A"] };
+      if (isOld) await server.operate([{ op: "update", data: { type: "subscription", id, attributes } }]);
+    }
+    const { page, finish } = await visit({ server, size: "phone" });
+    await until(async () => (await hosts(page)).toSorted(), ["My 0", "My 2", "new-1", "new-2"]);
+    for (const [index, other] of ["new-1", "new-2"].entries()) {
+      await open(page, `My ${2 * index}`);
       await button(page, words.changeUrl).click();
-      await panel(page).getByText(words.conflict("New")).waitFor();
-      assert.deepEqual(await feedsOf(server), [old, kept]);
+      await panel(page).getByText(words.conflict(other)).waitFor();
+      assert.equal((await feedsOf(server)).length, 4 - index);
       await button(page, words.merge).click();
-      await until(() => hosts(page), ["Mine"]);
+      await until(async () => (await hosts(page)).includes(other), false);
       await button(page, en.close).click();
-      await until(() => subscriptionsOf(server), [{ ...second, title: "Mine", folders: ["A"] }]);
-      await finish();
-    });
-  }
-
-  test("podcasts: the server does not return them → titles and status of the last visit", async () => {
-    const server = await serverWith({ ...THREE, gone: { title: "Farewell", status: "gone" } });
-    const { page, allow, finish } = await visit({ server });
-    await rows(page).getByText(words.status.gone, { exact: true }).waitFor();
-    allow(/^failed: /);
-    const isStored = `(async () => {
-      const [{ name }] = await indexedDB.databases();
-      const database = await new Promise((resolve) => {
-        const opening = indexedDB.open(name);
-        opening.onsuccess = () => resolve(opening.result);
-      });
-      const text = await new Promise((resolve) => {
-        const reading = database.transaction("texts").objectStore("texts").get("podcasts");
-        reading.onsuccess = () => resolve(reading.result);
-      });
-      database.close();
-      return text.includes("Farewell");
-    })()`;
-    await until(() => page.evaluate(isStored), true);
-    await page.route("**/v1/subscriptions?*", (route) => route.abort());
-    await page.reload();
-    await until(() => hosts(page), ["Farewell", "Zoo", "Äpfel", "Über Katzen"]);
-    await rows(page).getByText(words.status.gone, { exact: true }).waitFor();
+      await until(async () => (await feedsOf(server)).length, 3 - index);
+    }
+    const [, first, , second] = before;
+    const folders = ["A"];
+    await until(
+      () => subscriptionsOf(server),
+      [
+        { ...first, title: "My 0", folders },
+        { ...second, title: "My 2", folders },
+      ],
+    );
     await finish();
   });
 

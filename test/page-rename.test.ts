@@ -34,90 +34,87 @@ const isFocused = (page: Page, name: string) =>
   titleButton(page, name).evaluate((element) => element.ownerDocument.activeElement === element);
 
 describe("rename in the row", { concurrency: 2 }, () => {
-  test("rename: Escape → as before; Enter → saved, can be undone, and the row has the focus", async () => {
-    const server = await serverWith("Apples", "Bees");
-    const { page, finish } = await visit({ server });
-    await until(() => hosts(page), ["Bees", "Apples"]);
-    await rename(page, "Bees").click();
-    const selected = "document.activeElement.value.slice(document.activeElement.selectionStart)";
-    await until(() => page.evaluate(selected), "Bees");
-    await assertAccessible(page);
-    await page.keyboard.type("Wasps");
-    await page.keyboard.press("Escape");
-    await until(() => isFocused(page, "Bees"), true);
-    assert.deepEqual(await hosts(page), ["Bees", "Apples"]);
-
-    await page.keyboard.press("F2");
-    await field(page, "Bees").waitFor();
-    // Keys of the page and the list are letters here.
-    await page.keyboard.type("ua /");
-    await page.keyboard.press("ArrowDown");
-    await page.keyboard.press("Enter");
-    await until(() => hosts(page), ["ua /", "Apples"]);
-    await until(() => isFocused(page, "ua /"), true);
-    await status(page, words.renamed("ua /")).waitFor();
-    await until(() => titlesOf(server), [undefined, "ua /"]);
-    await button(page, en.list.undo).click();
-    await until(() => hosts(page), ["Bees", "Apples"]);
-    await status(page, words.renameUndone).waitFor();
-    await until(() => titlesOf(server), [undefined, undefined]);
-
-    await titleButton(page, "Apples").focus();
-    await page.keyboard.press("F2");
-    await field(page, "Apples").fill("Pears");
-    await button(page, en.apps.save).click();
-    await until(() => titlesOf(server), ["Pears", undefined]);
-    await page.keyboard.press("u");
-    await until(() => titlesOf(server), [undefined, undefined]);
-    await finish();
-  });
-
-  test("rename: the title in the feed, or nothing → no custom title", async () => {
-    const server = await serverWith("Apples");
-    const { page, finish } = await visit({ server });
-    for (const [text, shown, stored] of [
-      ["Mine", "Mine", "Mine"],
-      ["  ", "Apples", undefined],
-      ["Other", "Other", "Other"],
-      [" Apples ", "Apples", undefined],
-    ] as const) {
-      await rows(page).getByRole("button", { name: en.apps.rename }).click();
-      await rows(page).getByRole("textbox").fill(text);
-      await page.keyboard.press("Enter");
-      await until(() => hosts(page), [shown]);
-      await until(() => titlesOf(server), [stored]);
-    }
-    await finish();
-  });
-
-  test("rename: the list changes meanwhile, and is ordered by title → the text stays, the focus follows the row", async () => {
+  test("rename: rows are renamed one after the other → saved, and the focus stays there", async (t) => {
     const server = await serverWith("Apples", "Bees", "Cats");
     const { page, finish } = await visit({ server });
-    await until(() => hosts(page), ["Cats", "Bees", "Apples"]);
-    await rename(page, "Bees").click();
-    await field(page, "Bees").fill("Zebr");
-    await subscribe(server, [`${FEED}new`]);
-    await until(() => hosts(page), ["feeds.example", "Cats", "Apples"]);
-    await page.keyboard.type("as");
-    await page.getByLabel(en.list.order).selectOption(words.byTitle);
-    await until(() => hosts(page), ["Apples", "Cats", "feeds.example"]);
-    await field(page, "Bees").press("Enter");
-    await until(() => hosts(page), ["Apples", "Cats", "feeds.example", "Zebras"]);
-    await until(() => isFocused(page, "Zebras"), true);
-    await finish();
-  });
+    await t.test("rename: Escape → as before; Enter → saved, can be undone, and the row has the focus", async () => {
+      await until(() => hosts(page), ["Cats", "Bees", "Apples"]);
+      await rename(page, "Bees").click();
+      const selected = "document.activeElement.value.slice(document.activeElement.selectionStart)";
+      await until(() => page.evaluate(selected), "Bees");
+      await assertAccessible(page);
+      await page.keyboard.type("Wasps");
+      await page.keyboard.press("Escape");
+      await until(() => isFocused(page, "Bees"), true);
+      assert.deepEqual(await hosts(page), ["Cats", "Bees", "Apples"]);
 
-  test("rename: in two folders → one text field, in the row that was chosen", async () => {
-    const server = await serverWith("Apples");
-    const { json } = await server.call("GET", "/v1/subscriptions");
-    const update = { type: "subscription", id: json.data[0].id, attributes: { folders: ["A", "B"] } };
-    await server.operate([{ op: "update", data: update }]);
-    const { page, finish } = await visit({ server });
-    await page.getByLabel(en.list.order).selectOption(words.byFolder);
-    await until(async () => (await hosts(page)).length, 2);
-    await rename(page, "Apples").last().click();
-    await until(() => rows(page).getByRole("textbox").count(), 1);
-    await until(() => rows(page).last().getByRole("textbox").count(), 1);
+      await page.keyboard.press("F2");
+      await field(page, "Bees").waitFor();
+      // Keys of the page and the list are letters here.
+      await page.keyboard.type("ua /");
+      await page.keyboard.press("ArrowDown");
+      await page.keyboard.press("Enter");
+      await until(() => hosts(page), ["Cats", "ua /", "Apples"]);
+      await until(() => isFocused(page, "ua /"), true);
+      await status(page, words.renamed("ua /")).waitFor();
+      await until(() => titlesOf(server), [undefined, "ua /", undefined]);
+      await button(page, en.list.undo).click();
+      await until(() => hosts(page), ["Cats", "Bees", "Apples"]);
+      await status(page, words.renameUndone).waitFor();
+      await until(() => titlesOf(server), [undefined, undefined, undefined]);
+
+      await titleButton(page, "Apples").focus();
+      await page.keyboard.press("F2");
+      await field(page, "Apples").fill("Pears");
+      await button(page, en.apps.save).click();
+      await until(() => titlesOf(server), ["Pears", undefined, undefined]);
+      await page.keyboard.press("u");
+      await until(() => titlesOf(server), [undefined, undefined, undefined]);
+    });
+
+    await t.test("rename: the title in the feed, or nothing → no custom title", async () => {
+      for (const [text, shown, stored] of [
+        ["Mine", "Mine", "Mine"],
+        ["  ", "Apples", undefined],
+        ["Other", "Other", "Other"],
+        [" Apples ", "Apples", undefined],
+      ] as const) {
+        await rows(page).last().getByRole("button", { name: en.apps.rename }).click();
+        await rows(page).last().getByRole("textbox").fill(text);
+        await page.keyboard.press("Enter");
+        await until(() => hosts(page), ["Cats", "Bees", shown]);
+        await until(() => titlesOf(server), [stored, undefined, undefined]);
+      }
+    });
+
+    await t.test(
+      "rename: the list changes meanwhile, and is ordered by title → the text stays, the focus follows the row",
+      async () => {
+        await until(() => hosts(page), ["Cats", "Bees", "Apples"]);
+        await rename(page, "Bees").click();
+        await field(page, "Bees").fill("Zebr");
+        await subscribe(server, [`${FEED}new`]);
+        await until(() => hosts(page), ["feeds.example", "Cats", "Apples"]);
+        await page.keyboard.type("as");
+        await page.getByLabel(en.list.order).selectOption(words.byTitle);
+        await until(() => hosts(page), ["Apples", "Cats", "feeds.example"]);
+        await field(page, "Bees").press("Enter");
+        await until(() => hosts(page), ["Apples", "Cats", "feeds.example", "Zebras"]);
+        await until(() => isFocused(page, "Zebras"), true);
+      },
+    );
+
+    await t.test("rename: in two folders → one text field, in the row that was chosen", async () => {
+      const { json } = await server.call("GET", "/v1/subscriptions");
+      const update = { type: "subscription", id: json.data[0].id, attributes: { folders: ["A", "B"] } };
+      await server.operate([{ op: "update", data: update }]);
+      await page.getByRole("searchbox").fill("Apples");
+      await page.getByLabel(en.list.order).selectOption(words.byFolder);
+      await until(async () => (await hosts(page)).length, 2);
+      await rename(page, "Apples").last().click();
+      await until(() => rows(page).getByRole("textbox").count(), 1);
+      await until(() => rows(page).last().getByRole("textbox").count(), 1);
+    });
     await finish();
   });
 

@@ -2,18 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
 import { en } from "../web/src/words/en.ts";
-import {
-  button,
-  feedsOf,
-  hosts,
-  link,
-  numberedFeeds,
-  returnToTab,
-  status,
-  subscribe,
-  until,
-  visit,
-} from "./support/page.ts";
+import { button, feedsOf, hosts, link, returnToTab, status, subscribe, until, visit } from "./support/page.ts";
 
 const TWO = ["https://one.example/feed", "https://two.example/feed"];
 const BOTH = ["two.example", "one.example"];
@@ -41,79 +30,78 @@ async function removeIn(page: Page, host: string): Promise<void> {
 }
 
 describe("tabs", { concurrency: 2 }, () => {
-  test("tabs: two → agree with one stream, and one takes over when the other is closed", async () => {
-    const { page: first, context, server, finish } = await visit({ feeds: TWO });
-    await until(() => hosts(first), BOTH);
-    const streams = watchStreams(context);
-    await first.reload();
-    await until(() => hosts(first), BOTH);
-    await until(() => streams(first), [1]);
+  test("with locks", async (t) => {
+    let streams = (..._: readonly Page[]): number[] => [];
+    const visited = await visit({
+      feeds: TWO,
+      prepare: async (page) => {
+        streams = watchStreams(page.context());
+      },
+    });
+    const { page: first, context, server, allow, finish } = visited;
     const second = await openTab(context);
-    await until(() => hosts(second), BOTH);
-    await removeIn(second, "one.example");
-    await until(() => hosts(first), ["two.example"]);
-    await until(() => feedsOf(server), ["https://two.example/feed"]);
-    await subscribe(server, ["https://three.example/feed"]);
-    for (const page of [first, second]) await until(() => hosts(page), ["three.example", "two.example"]);
-    assert.deepEqual(streams(first, second), [1, 0]);
 
-    await first.close();
-    await subscribe(server, ["https://four.example/feed"]);
-    await until(() => hosts(second), ["four.example", "three.example", "two.example"]);
-    await until(() => streams(second), [1]);
-    await finish();
-  });
+    await t.test(
+      "tabs: the server refuses an edit → every tab says so, also after a reload, until one dismisses it",
+      async () => {
+        allow(/^failed: .*ERR_INTERNET_DISCONNECTED/);
+        for (const page of [first, second]) await until(() => hosts(page), BOTH);
+        await link(second, en.views.add).click();
+        await second.getByLabel(en.add.label).fill("https://three.example/%00\nhttps://four.example/%00");
+        await context.setOffline(true);
+        await button(second, en.add.submit(2, "2")).click();
+        await status(second, en.add.saved(2, "2")).waitFor();
+        await context.setOffline(false);
+        const alerts = [first, second].map((page) =>
+          page.getByRole("alert").filter({ hasText: en.list.refused(2, "2") }),
+        );
+        for (const alert of alerts) await alert.getByText("three.example/%00").waitFor();
+        await second.reload();
+        for (const alert of alerts) await alert.getByText("four.example/%00").waitFor();
+        await button(second, en.close).click();
+        for (const alert of alerts) await alert.waitFor({ state: "detached" });
+        await second.goto("/");
+        await until(() => hosts(second), BOTH);
+        assert.equal(await second.getByRole("alert").count(), 0);
+        assert.deepEqual(await feedsOf(server), TWO);
+      },
+    );
 
-  test("tabs: eight over HTTP/1.1 → all of them load and can edit", async () => {
-    const { page, context, server, finish } = await visit({ feeds: numberedFeeds(3) });
-    const tabs = [page, ...(await Promise.all(Array.from({ length: 7 }, () => openTab(context))))];
-    for (const tab of tabs) await until(async () => (await hosts(tab)).length, 3);
-    const last = tabs.at(-1) as Page;
-    await button(last, en.list.remove("pod-1.example/feed.xml")).click();
-    await button(last, en.close).click();
-    for (const tab of tabs) await until(() => hosts(tab), ["pod-3.example", "pod-2.example"]);
-    await until(async () => (await feedsOf(server)).length, 2);
-    await finish();
-  });
+    await t.test("tabs: two → agree with one stream, and one takes over when the other is closed", async () => {
+      await removeIn(second, "one.example");
+      await until(() => hosts(first), ["two.example"]);
+      await until(() => feedsOf(server), ["https://two.example/feed"]);
+      await subscribe(server, ["https://three.example/feed"]);
+      for (const page of [first, second]) await until(() => hosts(page), ["three.example", "two.example"]);
+      await until(() => streams(first, second), [1, 0]);
 
-  test("tabs: the server refuses an edit → every tab says so, also after a reload, until one dismisses it", async () => {
-    const { page: first, context, server, allow, finish } = await visit({ feeds: TWO });
-    allow(/^failed: /);
-    await until(() => hosts(first), BOTH);
-    const second = await openTab(context);
-    await until(() => hosts(second), BOTH);
-    await link(second, en.views.add).click();
-    await second.getByLabel(en.add.label).fill("https://three.example/%00\nhttps://four.example/%00");
-    await context.setOffline(true);
-    await button(second, en.add.submit(2, "2")).click();
-    await status(second, en.add.saved(2, "2")).waitFor();
-    await context.setOffline(false);
-    const alerts = [first, second].map((page) => page.getByRole("alert").filter({ hasText: en.list.refused(2, "2") }));
-    for (const alert of alerts) await alert.getByText("three.example/%00").waitFor();
-    await second.reload();
-    for (const alert of alerts) await alert.getByText("four.example/%00").waitFor();
-    await button(second, en.close).click();
-    for (const alert of alerts) await alert.waitFor({ state: "detached" });
-    await first.reload();
-    await until(() => hosts(first), BOTH);
-    assert.equal(await first.getByRole("alert").count(), 0);
-    assert.deepEqual(await feedsOf(server), TWO);
+      await first.close();
+      await subscribe(server, ["https://four.example/feed"]);
+      await until(() => hosts(second), ["four.example", "three.example", "two.example"]);
+      await until(() => streams(second), [1]);
+    });
+
+    await t.test("tabs: eight over HTTP/1.1 → all of them load and can edit", async () => {
+      const tabs = [second, ...(await Promise.all(Array.from({ length: 7 }, () => openTab(context))))];
+      for (const tab of tabs) await until(async () => (await hosts(tab)).length, 3);
+      await removeIn(tabs.at(-1) as Page, "four.example");
+      for (const tab of tabs) await until(() => hosts(tab), ["three.example", "two.example"]);
+      await until(async () => (await feedsOf(server)).length, 2);
+    });
     await finish();
   });
 
   test("tabs: no locks, as over http from another host → each works alone, and only visible ones have a stream", async () => {
-    const {
-      page: first,
-      context,
-      server,
-      finish,
-    } = await visit({
+    let streams = (..._: readonly Page[]): number[] => [];
+    const visited = await visit({
       feeds: TWO,
-      prepare: (page) => page.context().addInitScript("delete Navigator.prototype.locks;"),
+      prepare: async (page) => {
+        await page.context().addInitScript("delete Navigator.prototype.locks;");
+        streams = watchStreams(page.context());
+      },
     });
+    const { page: first, context, server, finish } = visited;
     await until(() => hosts(first), BOTH);
-    const streams = watchStreams(context);
-    await first.reload();
     const second = await openTab(context);
     await until(() => streams(first, second), [1, 1]);
     await removeIn(second, "one.example");

@@ -163,7 +163,7 @@ test("fetching: add, refresh, rename → names in lists, OPML and commands; own 
   // The title of the user survives refreshes, whatever the feed says.
   const client = createClient({ url: server.url });
   const theirs = (await client.page({ include: "podcast" })).items[1]?.podcast ?? assert.fail();
-  for (let round = 1; round <= 10; round += 1) {
+  for (let round = 1; round <= 3; round += 1) {
     own.feed("/feed", { title: `theirs ${round}` });
     clock.now = new Date(clock.now.getTime() + 10 * 60_000);
     await client.refresh(theirs.id);
@@ -178,7 +178,7 @@ test("fetching: add, refresh, rename → names in lists, OPML and commands; own 
     items.map(({ title, podcast: known }) => [title, known?.title, known?.status]),
     [
       [undefined, "Feed & title", "ok"],
-      ["mine", "theirs 10", "ok"],
+      ["mine", "theirs 3", "ok"],
     ],
   );
   const opml = (await server.call("GET", "/v1/subscriptions.opml")).text;
@@ -192,8 +192,8 @@ test("fetching: add, refresh, rename → names in lists, OPML and commands; own 
   assert.match((await runInProcess(["refresh", "--server", server.url])).stderr, /2 feeds/);
   const { text } = await server.call("GET", "/metrics");
   assert.match(text, /earmark_podcasts\{state="known"\} 2/);
-  assert.match(text, /earmark_feed_fetches_total\{result="read"\} 1\d/);
-  assert.match(text, /earmark_feed_fetch_duration_seconds_count 1\d/);
+  assert.match(text, /earmark_feed_fetches_total\{result="read"\} [5-9]/);
+  assert.match(text, /earmark_feed_fetch_duration_seconds_count [5-9]/);
   assert.equal(await client.podcast(newId()), undefined);
 });
 

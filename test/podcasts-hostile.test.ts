@@ -17,9 +17,10 @@ import { startServer } from "./support/server.ts";
 const TIMEOUTS = { connectMs: 10_000, firstByteMs: 10_000, totalMs: 1_000 };
 const MIB = 1024 * 1024;
 
+const { store } = await startServer();
+
 /** Fetches the feeds, compares their podcasts with what is expected, and returns the most bytes sent for one of them. */
 async function check(feeds: HostileFeeds, timeouts?: typeof TIMEOUTS): Promise<number> {
-  const { store } = await startServer();
   const publisher = await startHostilePublisher(feeds);
   // Not even the rest of this machine's network is allowed.
   const options = { networks: ["127.0.0.1/32"], userAgent: "Earmark/0 (test)", ...(timeouts && { timeouts }) };

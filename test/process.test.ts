@@ -1,12 +1,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { readFileSync, statSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { join } from "node:path";
 import { backup, DatabaseSync } from "node:sqlite";
-import { after, test } from "node:test";
+import { PassThrough } from "node:stream";
+import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { launch, run, SERVE, start } from "./support/process.ts";
+import { runInProcess, serveInProcess, startInProcess } from "./support/commands.ts";
+import { run, SERVE, start } from "./support/process.ts";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "./support/server.ts";
 
 const post = (port: number, operations: readonly object[]) =>
@@ -22,22 +24,42 @@ const batch = (count: number) =>
     return add(id, `https://feeds.example/${id}`);
   });
 
+/** For the tests that need a server in a process of its own and leave it as it is. */
+const data = `${temporaryFolder()}/a/b`;
+const running = await start({ DATABASE_URL: `file:${data}/earmark.db` });
+
+async function stopDuringRequest(): Promise<number | string> {
+  const server = await serveInProcess({
+    DATABASE_URL: `file:${temporaryFolder()}/earmark.db`,
+    EARMARK_REQUEST_TIMEOUT_MS: "600000",
+  });
+  const slow = connect(server.port, "127.0.0.1").on("error", () => undefined);
+  slow.write(
+    `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 100\r\n\r\n{`,
+  );
+  await sleep(200);
+  return server.stop().finally(() => slow.destroy());
+}
+
+/** Takes ten seconds, while other tests run. */
+const stopped = stopDuringRequest();
+
 test("program: --version, --help or an unknown command → version, help or exit code 64", async () => {
   const { version } = JSON.parse(readFileSync(new URL("../package.json", import.meta.url), "utf8"));
   assert.deepEqual(await run(["--version"]), { code: 0, stdout: `${version}\n`, stderr: "" });
-  const help = await run(["--help"]);
+  const help = await runInProcess(["--help"]);
   assert.equal(help.code, 0);
   assert.match(help.stdout, /earmark serve[\s\S]*DATABASE_URL[\s\S]*EARMARK_MAX_OPERATIONS/);
-  assert.equal((await run([])).stdout, help.stdout);
-  for (const args of [["sreve"], ["serve", "x"], ["--nonsense"]]) {
-    const { code, stdout, stderr } = await run(args);
+  assert.equal((await runInProcess([])).stdout, help.stdout);
+  for (const ended of [run(["sreve"]), runInProcess(["serve", "x"]), runInProcess(["--nonsense"])]) {
+    const { code, stdout, stderr } = await ended;
     assert.deepEqual([code, stdout], [64, ""]);
-    assert.match(stderr, /^earmark: .*--help\n$/);
+    assert.match(stderr, /^earmark: .*\nSee: .*--help\n$/);
   }
 });
 
 test("serve: several invalid settings → all named in one message", async () => {
-  const { code, stdout, stderr } = await run(["serve"], {
+  const { code, stdout, stderr } = await runInProcess(["serve"], {
     PORT: "99999",
     EARMARK_MAX_OPERATION: "5",
     EARMARK_METRICS: "yes",
@@ -68,40 +90,34 @@ test("program: an older Node → runs on the bundled one", async () => {
   assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
 });
 
-test("serve: no terminal → JSON lines; the data folder is created", async () => {
-  const folder = temporaryFolder();
-  const server = await start({ DATABASE_URL: `file:${folder}/a/b/earmark.db` });
-  const lines = server.output().trim().split("\n");
-  assert.equal(lines.length, 1, server.output());
+test("serve: no terminal → JSON lines; the data folder is created", () => {
+  const lines = running.output().trim().split("\n");
+  assert.equal(lines.length, 1, running.output());
   const line = JSON.parse(lines[0] ?? "");
   assert.equal(line.msg, "listening");
-  assert.equal(line.database, `${folder}/a/b/earmark.db`);
-  assert.equal((await post(server.port, batch(3))).status, 200);
-  server.child.kill("SIGTERM");
-  assert.equal(await server.ended, 0);
-  assert.match(server.output(), /"msg":"stopped"/);
+  assert.equal(line.database, `${data}/earmark.db`);
 });
 
-/** Starts the server with an output that looks like a terminal, until it has written `text`. */
-async function outputOnTerminal(settings: Readonly<Record<string, string>>, text: RegExp): Promise<string> {
-  const folder = temporaryFolder();
-  const preload = join(folder, "terminal.cjs");
-  writeFileSync(preload, 'if (require("node:worker_threads").isMainThread) process.stdout.isTTY = true;');
-  const env = { DATABASE_URL: `file:${folder}/earmark.db`, NODE_OPTIONS: `--require=${preload}`, ...settings };
-  const { child, listening } = launch(env);
-  // Only JSON lines tell the URL.
-  listening.catch(() => undefined);
-  after(() => child.kill("SIGKILL"));
+test("serve: new files → readable by their owner only", () => {
+  assert.equal(statSync(data).mode & 0o777, 0o700);
+  assert.equal(statSync(`${data}/earmark.db`).mode & 0o777, 0o600);
+});
+
+/** Runs the server until it has written `text`, by default with an output that looks like a terminal. */
+async function outputOf(settings: Readonly<Record<string, string>>, text: RegExp, isTTY = true): Promise<string> {
+  const all = { PORT: "0", DATABASE_URL: `file:${temporaryFolder()}/earmark.db`, ...settings };
+  const stdout = Object.assign(new PassThrough(), { isTTY });
+  const { stop, ended } = startInProcess(["serve"], all, { stdout });
   let output = "";
-  child.stdout?.on("data", (chunk) => (output += chunk));
-  while (!text.test(output)) await once(child.stdout ?? child, "data");
-  child.kill("SIGTERM");
-  await once(child, "close");
+  stdout.on("data", (chunk) => (output += chunk));
+  while (!text.test(output)) await once(stdout, "data");
+  stop("SIGTERM");
+  assert.equal(await ended, 0);
   return output;
 }
 
 test("serve: on a terminal → the URL to open, and readable log lines", async () => {
-  const output = await outputOnTerminal({}, /Ctrl-C/);
+  const output = await outputOf({}, /Ctrl-C/);
   assert.match(
     output,
     /^\n {2}Earmark \d.* is running\.\n\n {4}Open {6}http:\/\/127\.0\.0\.1:\d+\/\n {4}Database {2}\S+earmark\.db\n/,
@@ -110,74 +126,47 @@ test("serve: on a terminal → the URL to open, and readable log lines", async (
 });
 
 test("serve: on a terminal, EARMARK_LOG_FORMAT=json → JSON lines only", async () => {
-  const output = await outputOnTerminal({ EARMARK_LOG_FORMAT: "json" }, /listening/);
+  const output = await outputOf({ EARMARK_LOG_FORMAT: "json" }, /listening/);
   for (const line of output.trim().split("\n")) assert.equal(typeof JSON.parse(line).msg, "string");
 });
 
 test("serve: no terminal, EARMARK_LOG_FORMAT=text → readable lines", async () => {
-  const { child, listening } = launch({
-    DATABASE_URL: `file:${temporaryFolder()}/earmark.db`,
-    EARMARK_LOG_FORMAT: "text",
-  });
-  listening.catch(() => undefined);
-  const [chunk] = await once(child.stdout ?? child, "data");
-  child.kill("SIGTERM");
-  await once(child, "close");
-  assert.match(String(chunk), /^\d\d:\d\d:\d\d INFO {2}listening url=http:\S+ database=\S+ version=\S+\n/);
+  const output = await outputOf({ EARMARK_LOG_FORMAT: "text" }, /listening/, false);
+  assert.match(output, /^\d\d:\d\d:\d\d INFO {2}listening url=http:\S+ database=\S+ version=\S+\n/);
 });
 
 test("serve: a base path that is a route of the server → exit code 78", async () => {
   const settings = { DATABASE_URL: `file:${temporaryFolder()}/earmark.db`, EARMARK_BASE_PATH: "/v1/x" };
-  const { code, stderr } = await run(["serve"], settings);
+  const { code, stderr } = await runInProcess(["serve"], settings);
   assert.equal(code, 78);
   assert.match(stderr, /EARMARK_BASE_PATH=\/v1\/x: must not start with one of Earmark's own paths/);
 });
 
 test("serve: the port or the file is in use → an error with advice", async () => {
-  const folder = temporaryFolder();
-  const taken = createServer().listen(0, "127.0.0.1");
-  await once(taken, "listening");
-  const { port } = taken.address() as { port: number };
-  const first = await run(["serve"], { PORT: String(port), DATABASE_URL: `file:${folder}/1.db` });
-  taken.close();
-  assert.equal(first.code, 1);
-  assert.match(first.stderr, /^earmark: Port \d+ is in use\..* set PORT .*\n$/);
-  await start({ DATABASE_URL: `file:${folder}/2.db` });
-  const second = await run(["serve"], { PORT: "0", DATABASE_URL: `file:${folder}/2.db` });
-  assert.equal(second.code, 1);
-  assert.match(second.stderr, /^earmark: Another Earmark is running on .*\n$/);
+  const DATABASE_URL = `file:${temporaryFolder()}/other.db`;
+  const samePort = await runInProcess(["serve"], { PORT: String(running.port), DATABASE_URL });
+  assert.equal(samePort.code, 1);
+  assert.match(samePort.stderr, /^earmark: Port \d+ is in use\..* set PORT .*\n$/);
+  const sameFile = await runInProcess(["serve"], { PORT: "0", DATABASE_URL: `file:${data}/earmark.db` });
+  assert.equal(sameFile.code, 1);
+  assert.match(sameFile.stderr, /^earmark: Another Earmark is running on .*\n$/);
 });
 
 test("stop: an open connection → not ready, and closed after the response", async () => {
-  const folder = temporaryFolder();
-  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db` });
-  assert.equal((await callServer(server.port, "GET", "/readyz")).status, 200);
-  assert.equal((await callServer(server.port, "GET", "/healthz")).json.meta.status, "ok");
-  const open = connect(server.port, "127.0.0.1");
+  assert.equal((await callServer(running.port, "GET", "/readyz")).status, 200);
+  assert.equal((await callServer(running.port, "GET", "/healthz")).json.meta.status, "ok");
+  assert.equal((await post(running.port, batch(3))).status, 200);
+  const open = connect(running.port, "127.0.0.1");
   await once(open, "connect");
-  server.child.kill("SIGTERM");
-  await sleep(200);
+  running.child.kill("SIGTERM");
+  while (!running.output().includes('"msg":"stopping"')) await once(running.child.stdout ?? running.child, "data");
   open.write("GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n");
   const [response] = await once(open, "data");
   assert.match(String(response), /^HTTP\/1\.1 503 /);
   assert.match(String(response), /\r\nretry-after: \d+\r\n/i);
   assert.match(String(response), /\r\nconnection: close\r\n/i);
-  assert.equal(await server.ended, 0);
-});
-
-test("stop: an unfinished request → the server stops anyway", async () => {
-  const server = await start({
-    DATABASE_URL: `file:${temporaryFolder()}/earmark.db`,
-    EARMARK_REQUEST_TIMEOUT_MS: "600000",
-  });
-  const slow = connect(server.port, "127.0.0.1").on("error", () => undefined);
-  slow.write(
-    `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 100\r\n\r\n{`,
-  );
-  await sleep(200);
-  server.child.kill("SIGTERM");
-  assert.equal(await server.ended, 0);
-  slow.destroy();
+  assert.equal(await running.ended, 0);
+  assert.match(running.output(), /"msg":"stopped"/);
 });
 
 test("SQLite backup API: while the server writes → a complete copy", async () => {
@@ -188,7 +177,7 @@ test("SQLite backup API: while the server writes → a complete copy", async () 
   await backup(live, `${folder}/copy.db`);
   live.close();
   await writing;
-  const copy = await start({ DATABASE_URL: `file:${folder}/copy.db` });
+  const copy = await serveInProcess({ DATABASE_URL: `file:${folder}/copy.db` });
   const { json } = await callServer(copy.port, "GET", "/v1/subscriptions?page[size]=100");
   assert.equal(json.data.length, Math.min(100, json.meta.total));
   assert.equal(json.meta.total % 100, 0, "requests are in it whole or not at all");
@@ -228,7 +217,7 @@ test("full disk: writes → 503, reads continue; with space again → nothing is
   assert.equal(await total(limited.port), acknowledged);
   limited.child.kill("SIGKILL");
   await limited.ended;
-  const free = await start(settings);
+  const free = await serveInProcess(settings);
   assert.equal(await total(free.port), acknowledged);
   assert.equal((await post(free.port, batch(500))).status, 200);
 });
@@ -237,15 +226,7 @@ test("serve: the output is closed → continues, and stops normally", async () =
   const server = await start({ DATABASE_URL: `file:${temporaryFolder()}/earmark.db`, EARMARK_LOG_LEVEL: "debug" });
   server.child.stdout?.destroy();
   for (let request = 0; request < 3; request += 1) assert.equal(await total(server.port), 0);
-  server.child.kill("SIGTERM");
-  assert.equal(await server.ended, 0);
-});
-
-test("serve: new files → readable by their owner only", async () => {
-  const folder = temporaryFolder();
-  await start({ DATABASE_URL: `file:${folder}/data/earmark.db` });
-  assert.equal(statSync(`${folder}/data`).mode & 0o777, 0o700);
-  assert.equal(statSync(`${folder}/data/earmark.db`).mode & 0o777, 0o600);
+  assert.equal(await server.stop(), 0);
 });
 
 test("npm start: npm ends → the server stops", async () => {
@@ -257,33 +238,34 @@ test("npm start: npm ends → the server stops", async () => {
     "sh",
     ...SERVE,
   ]);
-  npm.child.kill("SIGTERM");
-  await npm.ended;
-  const again = await start({ DATABASE_URL: database }, ["/bin/sh", "-c", 'sleep 2; exec "$@"', "sh", ...SERVE]);
+  // Comes when the server has ended too, which has the same output.
+  const closed = once(npm.child, "close");
+  await npm.stop();
+  await closed;
+  const again = await serveInProcess({ DATABASE_URL: database });
   assert.equal(await total(again.port), 0);
 });
 
 test("serve: a folder that cannot be created → an error, at once", async () => {
-  const { code, stderr } = await run(["serve"], { DATABASE_URL: "file:/proc/nowhere/earmark.db" });
+  const { code, stderr } = await runInProcess(["serve"], { DATABASE_URL: "file:/proc/nowhere/earmark.db" });
   assert.equal(code, 1);
   assert.match(stderr, /Cannot open the database/);
 });
 
 test("log: requests → no feed URL, body or query", async () => {
   const folder = temporaryFolder();
-  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db`, EARMARK_LOG_LEVEL: "debug" });
+  const server = await serveInProcess({ DATABASE_URL: `file:${folder}/earmark.db`, EARMARK_LOG_LEVEL: "debug" });
   await post(server.port, [add(newId(), "https://ann:canary@feeds.example/canary")]);
   await callServer(server.port, "GET", "/v1/subscriptions?canary=canary");
   await callServer(server.port, "GET", "/canary", { headers: { Authorization: "Bearer canary", Cookie: "canary=1" } });
-  server.child.kill("SIGTERM");
-  await server.ended;
+  await server.stop();
   assert.match(server.output(), /"route":"\/v1\/operations"/);
   assert.doesNotMatch(server.output(), /canary/);
 });
 
 test("metrics: EARMARK_METRICS=true → served", async () => {
   const folder = temporaryFolder();
-  const server = await start({ DATABASE_URL: `file:${folder}/earmark.db`, EARMARK_METRICS: "true" });
+  const server = await serveInProcess({ DATABASE_URL: `file:${folder}/earmark.db`, EARMARK_METRICS: "true" });
   await post(server.port, [...batch(2), add("x", "y")]);
   await callServer(server.port, "GET", "/v1/subscriptions");
   await callServer(server.port, "GET", `/v1/subscriptions/${newId()}`);
@@ -322,6 +304,10 @@ test("start: a deletion was interrupted → the server finishes it", async (t) =
       ),
     );
   assert.deepEqual(left(), [1, 1, 1]);
-  await start({ DATABASE_URL: `file:${file}`, EARMARK_ACCOUNTS: "true" });
+  await serveInProcess({ DATABASE_URL: `file:${file}`, EARMARK_ACCOUNTS: "true" });
   while (left().some((rows) => rows > 0)) await sleep(10);
+});
+
+test("stop: an unfinished request → the server stops anyway", async () => {
+  assert.equal(await stopped, 0);
 });

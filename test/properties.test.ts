@@ -57,7 +57,7 @@ test("properties: random document → no 5xx", async () => {
       if (response.status === 200)
         assert.equal(response.json["atomic:results"].length, JSON.parse(String(bytes))["atomic:operations"].length);
     }),
-    { numRuns: runs(200) },
+    { numRuns: runs(60) },
   );
   assert.equal((await operate([add(newId(), "https://alive.example/")])).map(statusOf)[0], "added");
 });
@@ -83,7 +83,7 @@ test("properties: independent operations reordered → same results, reordered",
         shuffled.map((number) => results[numbers.indexOf(number)]),
       );
     }),
-    { numRuns: runs(30) },
+    { numRuns: runs(10) },
   );
 });
 
@@ -98,7 +98,7 @@ test("properties: invalid operation among others → others unaffected", async (
       await clear(server);
       assert.deepEqual(results.toSpliced(place, 1), expected);
     }),
-    { numRuns: runs(30) },
+    { numRuns: runs(10) },
   );
 });
 
@@ -120,7 +120,7 @@ test("properties: document split in two → same list and results", async () => 
       await clear(server);
       assert.deepEqual(halves, results);
     }),
-    { numRuns: runs(30) },
+    { numRuns: runs(10) },
   );
 });
 
@@ -189,6 +189,6 @@ test("properties: random commands → server agrees with a simple model", async 
       }
       await clear(server);
     }),
-    { numRuns: runs(50) },
+    { numRuns: runs(15) },
   );
 });

@@ -41,7 +41,8 @@ class Device {
   start(number: number): void {
     const child = spawn(process.execPath, [PROGRAM, this.folder, this.#url, String(number)], {
       stdio: ["ignore", "pipe", "inherit"],
-      env: cleanEnvironment({}),
+      // Else it would compile the client first, while the other devices keep the cores busy.
+      env: cleanEnvironment({ NODE_COMPILE_CACHE: process.env["NODE_COMPILE_CACHE"] ?? "" }),
     });
     after(() => child.kill("SIGKILL"));
     this.#child = child;

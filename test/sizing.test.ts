@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { engineFor } from "../src/store/engines.ts";
 import { TABLES } from "../src/store/tables.ts";
-import { startPostgres } from "./support/postgres.ts";
+import { sharedPostgres } from "./support/postgres.ts";
 import { query } from "./support/postgres-cluster.ts";
 
 /** Checks the arithmetic of docs/scaling.md, and its row sizes against measured ones. */
@@ -44,7 +44,7 @@ const isClose = (one: number, other: number, tolerance: number) => Math.abs(one 
 
 const ROWS = 10_000;
 /** Fewer, because they are large: of each feed, an image of 5 kB and one of 40 kB. */
-const IMAGES = 400;
+const IMAGES = 200;
 /** Random but stable, so that index pages are as full as with real users. */
 const HASH = (of: string) => `md5(${of} || 'x')`;
 const USER = `('x' || substr(${HASH("(n / 50)::text")}, 1, 12))::bit(48)::bigint`;
@@ -77,8 +77,8 @@ const VALUES: Readonly<Record<string, string>> = {
 };
 
 test("sizing: bytes per row → as measured", async () => {
-  const server = await startPostgres();
-  const url = await server.database();
+  const postgres = await sharedPostgres();
+  const url = await postgres.database();
   await engineFor(url).migrate(url, { distribute: false });
   const all = [...rows, ...feedRows];
   // `erasures` is empty but for deletions in progress. The other two are not part of backups.

@@ -5,9 +5,9 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { json } from "./support/browser-requests.ts";
+import { runInProcess, serveInProcess } from "./support/commands.ts";
 import { sharedPostgres } from "./support/postgres.ts";
 import { query } from "./support/postgres-cluster.ts";
-import { run, start } from "./support/process.ts";
 import type { ReleaseFixture } from "./support/release-fixture.ts";
 import { callServer, newId, PLAIN, temporaryFolder } from "./support/server.ts";
 
@@ -51,7 +51,7 @@ for (const [engine, { create, execute, newer }] of Object.entries(ENGINES)) {
       const settings = { DATABASE_URL: url, EARMARK_ACCOUNTS: "true" };
       // The second start finds what the first one has written.
       for (const added of [0, 1]) {
-        const server = await start(settings);
+        const server = await serveInProcess(settings);
         for (const { name, token, subscriptions } of users) {
           const headers = { Authorization: `Bearer ${token}`, "Content-Type": PLAIN };
           const list = await callServer(server.port, "GET", "/v1/subscriptions?page[size]=100", { headers });
@@ -81,20 +81,19 @@ for (const [engine, { create, execute, newer }] of Object.entries(ENGINES)) {
             assert.equal(add.status, 201, add.text);
           }
         }
-        server.child.kill();
-        assert.equal(await server.ended, 0, server.output());
+        assert.equal(await server.stop(), 0, server.output());
       }
-      const deleted = await run(["user", "list"], settings);
+      const deleted = await runInProcess(["user", "list"], settings);
       assert.deepEqual([...deleted.stdout.matchAll(/^(\w+)\t/gm)].map(([, name]) => name).sort(), ["ann", "bob"]);
     });
 
   test(`downgrade: ${engine} written by a newer version → refused with advice, and unchanged`, async () => {
     const url = await create();
     const settings = { DATABASE_URL: url };
-    assert.equal((await run(["add", "https://a.example/1"], settings)).code, 0);
+    assert.equal((await runInProcess(["add", "https://a.example/1"], settings)).code, 0);
     await execute(url, newer);
     for (const command of [["serve"], ["list"], ["migrate"]]) {
-      const { code, stderr } = await run(command, settings);
+      const { code, stderr } = await runInProcess(command, settings);
       assert.equal(code, 1, command.join(" "));
       assert.match(stderr, /by a newer Earmark \(schema version 999; this Earmark supports up to \d+\)/);
       assert.match(stderr, /It was not changed; install that version or a later one, or restore a backup/);

@@ -40,8 +40,8 @@ export async function changePassword(
     requirePassword(account);
     const refusal = await accounts.setPassword(account, password, terminal.context.now(), revokesTokens);
     if (refusal !== undefined) throw new UserError(describeRefusal(refusal));
-    const tokens = revokesTokens ? "revoked all app tokens" : "ended all sessions. App tokens stay valid";
-    terminal.say(`Changed the password of "${name}" and ${tokens}.`);
+    const tokens = revokesTokens ? "All app tokens were revoked." : "App tokens stay valid.";
+    terminal.say(`Changed the password of "${name}" and ended all sessions. ${tokens}`);
   });
 }
 

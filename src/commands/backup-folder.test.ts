@@ -19,13 +19,14 @@ async function prepare() {
   const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
   await runInProcess(["add", "https://a.example/1"], settings);
   const first = join(folder, "first.db");
-  assert.equal((await run(["backup", first], settings)).code, 0);
+  assert.equal((await runInProcess(["backup", first], settings)).code, 0);
   return {
     folder,
     backups,
     settings,
     addFiles: (...names: string[]) => names.map((name) => copyFileSync(first, join(backups, name))),
-    keep: (count: string, target = backups) => run(["backup", "--keep", count, target], settings),
+    keep: (count: string, target = backups, command: typeof run = runInProcess) =>
+      command(["backup", "--keep", count, target], settings),
     /** The new backup is called "new". */
     names: () =>
       readdirSync(backups)
@@ -88,9 +89,9 @@ describe("backup --keep", () => {
   });
 
   test("backup --keep 1: several at the same time → at least one good backup is left", async () => {
-    const { keep, names, addFiles } = await prepare();
+    const { backups, keep, names, addFiles } = await prepare();
     addFiles(backupOf("01"));
-    const ended = await Promise.all([keep("1"), keep("1"), keep("1")]);
+    const ended = await Promise.all(Array.from({ length: 3 }, () => keep("1", backups, run)));
     // Of two in the same millisecond, one is refused.
     assert.ok(
       ended.some(({ code }) => code === 0),
@@ -103,7 +104,9 @@ describe("backup --keep", () => {
   test("backup --keep: the backup fails → nothing is deleted", async () => {
     const { folder, backups, addFiles, names } = await prepare();
     addFiles(backupOf("01"), backupOf("02"));
-    const { code } = await run(["backup", "--keep", "1", backups], { DATABASE_URL: `file:${join(folder, "none.db")}` });
+    const { code } = await runInProcess(["backup", "--keep", "1", backups], {
+      DATABASE_URL: `file:${join(folder, "none.db")}`,
+    });
     assert.equal(code, 1);
     assert.deepEqual(names(), [backupOf("01"), backupOf("02")]);
   });
@@ -123,7 +126,7 @@ describe("backup --keep", () => {
     addFiles(backupOf("01"), backupOf("02"));
     const settings = { DATABASE_URL: await postgres.database() };
     await runInProcess(["add", "https://a.example/1", "https://a.example/2"], settings);
-    const { code, stderr } = await run(["backup", "--keep", "2", backups], settings);
+    const { code, stderr } = await runInProcess(["backup", "--keep", "2", backups], settings);
     assert.equal(code, 0, stderr);
     assert.match(stderr, /2 subscriptions, verified/);
     assert.deepEqual(names(), [backupOf("02"), "new"]);
@@ -147,7 +150,7 @@ describe("backup --keep", () => {
 
   test("backup: a folder without --keep → refused with advice", async () => {
     const { backups, settings } = await prepare();
-    const { code, stderr } = await run(["backup", backups], settings);
+    const { code, stderr } = await runInProcess(["backup", backups], settings);
     assert.equal(code, 1);
     assert.match(stderr, /is a folder\. Add a file name, or --keep N/);
   });

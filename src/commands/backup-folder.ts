@@ -46,7 +46,7 @@ function rotate(folder: string, own: string, keep: number, now: Date): string[] 
   return old;
 }
 
-/** The backups that this command has made in a folder, newest first. Their names are their times. */
+/** The backups that this command has made in a folder, newest first. The time is taken from the file name. */
 export function findBackups(folder: string): { readonly name: string; readonly at: Date }[] {
   return readdirSync(folder)
     .flatMap((name) => {

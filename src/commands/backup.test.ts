@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
-import { lines, runInProcess } from "../../test/support/commands.ts";
+import { lines, runInProcess, serveInProcess } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { run, start } from "../../test/support/process.ts";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "../../test/support/server.ts";
@@ -39,14 +39,13 @@ describe("backup and restore", () => {
       readdirSync(folder).filter((name) => name.startsWith("copy")),
       ["copy.db"],
     );
-    assert.match((await run(["backup", copy], settings)).stderr, /already exists/);
+    assert.match((await runInProcess(["backup", copy], settings)).stderr, /already exists/);
     const refused = await runInProcess(["restore", copy, "--yes"], settings);
     assert.equal(refused.code, 1);
     assert.match(refused.stderr, /Another Earmark is running/);
     isStopped = true;
     await writing;
-    server.child.kill();
-    await server.ended;
+    await server.stop();
     assert.ok(written > rows);
     assert.equal((await runInProcess(["restore", copy], settings)).code, 64, "no terminal to ask for confirmation");
     const restored = await runInProcess(["restore", copy, "--yes"], settings);
@@ -62,7 +61,7 @@ describe("backup and restore", () => {
     const settings = { DATABASE_URL: await postgres.database() };
     await runInProcess(["add", "https://a.example/1", "https://a.example/2"], settings);
     const copy = join(folder, "copy.db");
-    assert.equal((await run(["backup", copy], settings)).code, 0);
+    assert.equal((await runInProcess(["backup", copy], settings)).code, 0);
     assert.deepEqual(readdirSync(folder), ["copy.db"]);
     const listed = (await runInProcess(["list"], settings)).stdout;
     for (const DATABASE_URL of [`file:${join(folder, "other.db")}`, await postgres.database()]) {
@@ -70,18 +69,18 @@ describe("backup and restore", () => {
       assert.equal(restored.code, 0, restored.stderr);
       assert.equal((await runInProcess(["list"], { DATABASE_URL })).stdout, listed);
     }
-    assert.match((await run(["restore", copy, "--yes"], settings)).stderr, /not empty/);
+    assert.match((await runInProcess(["restore", copy, "--yes"], settings)).stderr, /not empty/);
   });
 
   test("restore: a backup whose only credential is an app-session key → does not ask about access", async () => {
     const folder = temporaryFolder();
     const DATABASE_URL = `file:${join(folder, "earmark.db")}`;
     await runInProcess(["user", "add", "ann", "--password-stdin"], { DATABASE_URL }, undefined, "a good password");
-    const server = await start({ DATABASE_URL, EARMARK_ACCOUNTS: "true" });
+    const server = await serveInProcess({ DATABASE_URL, EARMARK_ACCOUNTS: "true" });
     assert.equal((await callServer(server.port, "POST", "/index.php/login/v2")).status, 200);
     const copy = join(folder, "copy.db");
-    assert.equal((await run(["backup", copy], { DATABASE_URL })).code, 0);
-    server.child.kill();
+    assert.equal((await runInProcess(["backup", copy], { DATABASE_URL })).code, 0);
+    await server.stop();
     const restored = await runInProcess(["restore", copy, "--yes"], {
       DATABASE_URL: `file:${join(folder, "other.db")}`,
     });
@@ -100,7 +99,7 @@ describe("backup and restore", () => {
       await runInProcess(["token", "create", "ann", "--label", "phone"], settings);
       await runInProcess(["user", "invite"], settings);
       const copy = join(folder, "copy.db");
-      await run(["backup", copy], settings);
+      await runInProcess(["backup", copy], settings);
       const credentials = "1 token, 0 sessions, 1 invitation";
 
       const withoutFlag = await target("without-flag.db");
@@ -134,7 +133,7 @@ describe("backup and restore", () => {
     const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
     await runInProcess(["add", "https://a.example/1"], settings);
     const copy = join(folder, "copy.db");
-    await run(["backup", copy], settings);
+    await runInProcess(["backup", copy], settings);
     const database = new DatabaseSync(copy);
     database.exec("create trigger spy after insert on subscriptions begin delete from gaps; end");
     database.close();
@@ -154,7 +153,7 @@ describe("backup and restore", () => {
       string,
       string,
     ];
-    await run(["backup", copy], settings);
+    await runInProcess(["backup", copy], settings);
     const bytes = readFileSync(copy);
     bytes.fill(0xff, bytes.length / 2, bytes.length / 2 + 6_000);
     writeFileSync(damaged, bytes);
@@ -178,7 +177,7 @@ describe("backup and restore", () => {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
     await runInProcess(["add", "https://a.example/1"], settings);
-    const { code } = await run(["backup", join(folder, "nowhere", "copy.db")], settings);
+    const { code } = await runInProcess(["backup", join(folder, "nowhere", "copy.db")], settings);
     assert.equal(code, 1);
     assert.ok(!existsSync(join(folder, "nowhere")));
   });

@@ -1,5 +1,4 @@
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
-import { constants, setPriority } from "node:os";
 import { dirname, resolve } from "node:path";
 import { engineFor } from "../store/engines.ts";
 import { makeSingleFile } from "../store/sqlite-archive.ts";
@@ -24,7 +23,8 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
   if (existing !== undefined) throw new UserError(`${path} already exists. Choose another file name.`);
   if (!existsSync(dirname(resolve(path)))) throw new UserError(`No such folder: ${dirname(resolve(path))}.`);
   const { backUp: backUpDirectly } = engineFor(databaseUrl);
-  lowerPriority();
+  // A backup is less urgent than the server's clients.
+  terminal.context.lowerPriority();
   const progress = terminal.progress();
   const unfinished = `${path}-unfinished`;
   rmSync(unfinished, { force: true });
@@ -44,15 +44,6 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
     throw new UserError(`The backup failed: ${(error as Error).message}. No file was written.`);
   } finally {
     progress.end();
-  }
-}
-
-/** A backup is less urgent than the server's clients. */
-function lowerPriority(): void {
-  try {
-    setPriority(constants.priority.PRIORITY_LOW);
-  } catch {
-    // Not permitted here.
   }
 }
 
@@ -90,7 +81,7 @@ export async function restore(
     await copyRows(target, source, terminal.progress(), keepsAccess ? [] : ["credentials"]);
     terminal.say(`Restored ${pluralize(subscriptions, "subscription")} from ${path} to ${name}.`);
     if (credentials !== undefined && keepsAccess)
-      terminal.say(`The backup's ${credentials} are valid again, including any that were revoked since.`);
+      terminal.say(`The backup's ${credentials} are valid again, also those that were revoked after the backup.`);
     if (credentials !== undefined && !keepsAccess)
       terminal.say(`The backup's ${credentials} were revoked: users must sign in again and create new tokens.`);
     if (oldDatabase !== undefined)
@@ -102,7 +93,7 @@ export async function restore(
 
 const KINDS = ["token", "session", "invitation"] as const;
 /** Named only if there are any. */
-const RARE_KINDS = { passkey: "passkey", identity: "identity link" } as const;
+const RARE_KINDS = { passkey: "passkey", identity: "linked identity" } as const;
 /** Other kinds that give access, and the kind that each is counted as. */
 const COUNTED_AS: Readonly<Record<string, (typeof KINDS)[number]>> = {
   setup: "invitation",
@@ -135,7 +126,7 @@ async function describeCredentials(source: Source, now: Date): Promise<string | 
 
 async function askForAccess(terminal: Terminal, credentials: string): Promise<RestoredAccess> {
   const { stdin, stderr } = terminal.context;
-  const message = `The backup has ${credentials}, including any that were revoked since.`;
+  const message = `The backup has ${credentials}. Some may have been revoked after the backup.`;
   if (stdin.isTTY !== true) throw new UsageError(`${message} Pass --keep-access or --end-access`);
-  return (await askYesOrNo(`${message} Keep them valid?`, stdin, stderr)) ? "keep" : "end";
+  return (await askYesOrNo(`${message} Make them all valid again?`, stdin, stderr)) ? "keep" : "end";
 }

@@ -23,7 +23,14 @@ const { version } = JSON.parse(readFileSync(`${INSTALLATION}/package.json`, "utf
 /** The process in which a command line runs. */
 export type HostProcess = Pick<
   CommandContext,
-  "stdin" | "stdout" | "stderr" | "environment" | "workingDirectory" | "stopRequested"
+  | "stdin"
+  | "stdout"
+  | "stderr"
+  | "environment"
+  | "workingDirectory"
+  | "stopRequested"
+  | "lowerPriority"
+  | "limitHeapGrowth"
 >;
 
 /** Runs a command line; resolves to its exit code. */
@@ -144,7 +151,7 @@ function describeError(error: unknown): { code: number; message: string } {
   if (error instanceof UsageError || code?.startsWith("ERR_PARSE_ARGS") === true) {
     return {
       code: INVALID_USAGE,
-      message: `earmark: ${text}${/[.?]$/.test(text) ? "" : "."} See: bin/earmark --help`,
+      message: `earmark: ${text}\nSee: bin/earmark --help`,
     };
   }
   return { code: FAILED, message: `earmark: ${(error as Error).stack ?? String(error)}` };

@@ -27,6 +27,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         output: context.stdout,
         say,
         stopRequested: context.stopRequested(),
+        limitHeapGrowth: context.limitHeapGrowth,
       });
       return 0;
     },
@@ -55,7 +56,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       ["earmark list", "List subscriptions in the local database"],
       [
         "earmark list --attention",
-        "List those whose feeds have moved or are failing: status, start of that status, feed URL, new URL, title",
+        "List those whose feeds have moved or are failing: status, since when, feed URL, new URL, title",
       ],
       ["earmark list --removed", "List what was removed recently, newest first: id, timestamp, feed URL, title"],
       ["earmark list --json | jq .feed_url", "Process the list in a script; JSON also has folders and podcast details"],

@@ -32,8 +32,8 @@ const groupsOf = (commands: readonly CompletionCommand[]) => [
 
 function bash(commands: readonly CompletionCommand[]): string {
   const choose = (name: string, words: readonly string[]) => `      "${name}") words="${words.join(" ")}" ;;\n`;
-  const options = (some: readonly CompletionCommand[]) =>
-    some.map(({ name, options }) => choose(name, options)).join("");
+  const options = (group: readonly CompletionCommand[]) =>
+    group.map(({ name, options }) => choose(name, options)).join("");
   const groups = groupsOf(commands).map((first) => choose(first, secondWords(commands, first)));
   return `# To use it: source <(earmark completion bash)
 _earmark() {
@@ -55,14 +55,14 @@ complete -F _earmark earmark
 
 function zsh(commands: readonly CompletionCommand[]): string {
   const quote = (text: string) => text.replaceAll("'", "'\\''").replaceAll(":", "\\:");
-  const describe = (some: readonly CompletionCommand[], skip: number) =>
-    some.map(({ name, summary }) => `'${quote(name.slice(skip))}:${quote(summary)}'`).join(" ");
-  const options = (some: readonly CompletionCommand[]) =>
-    some.map(({ name, options }) => `    '${name}') compadd -- ${options.join(" ")} ;;\n`).join("");
+  const describe = (group: readonly CompletionCommand[], skip: number) =>
+    group.map(({ name, summary }) => `'${quote(name.slice(skip))}:${quote(summary)}'`).join(" ");
+  const options = (group: readonly CompletionCommand[]) =>
+    group.map(({ name, options }) => `    '${name}') compadd -- ${options.join(" ")} ;;\n`).join("");
   const singles = commands.filter((command) => !isSubcommand(command));
   const groups = groupsOf(commands).map((first) => {
-    const some = commands.filter(({ name }) => name.startsWith(`${first} `));
-    return `    '${first}') candidates=(${describe(some, first.length + 1)}) && _describe command candidates ;;\n`;
+    const group = commands.filter(({ name }) => name.startsWith(`${first} `));
+    return `    '${first}') candidates=(${describe(group, first.length + 1)}) && _describe command candidates ;;\n`;
   });
   return `#compdef earmark
 # To use it: earmark completion zsh > "\${fpath[1]}/_earmark"

@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
-import { existsSync, readdirSync } from "node:fs";
+import { copyFileSync, existsSync, readdirSync } from "node:fs";
+import { dirname } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
-import { runInProcess } from "../../test/support/commands.ts";
+import { runInProcess, serveInProcess, withStore } from "../../test/support/commands.ts";
 import { addTo, removeFrom } from "../../test/support/lists.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { start } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
-import { openStore } from "../store/engines.ts";
-import { type Addition, asUser, type SubscriptionStore } from "../subscriptions.ts";
+import { type Addition, asUser } from "../subscriptions.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const postgres = await sharedPostgres();
@@ -27,23 +27,14 @@ function additions(count: number): Addition[] {
   });
 }
 
-async function withStore<T>(url: string, work: (store: SubscriptionStore) => Promise<T>): Promise<T> {
-  const store = await openStore(url, { connections: 2 });
-  try {
-    return await work(store);
-  } finally {
-    await store.close();
-  }
-}
-
 /** Two users with several thousand subscriptions, and some removals. */
-const fill = (url: string) =>
-  withStore(url, async (store) => {
-    await addTo(store, asUser(1), additions(7_000), NOW);
-    await addTo(store, asUser(2 ** 40), additions(10), NOW);
-    for (const { id } of additions(7_000).filter((_, index) => index % 500 === 0))
-      await removeFrom(store, asUser(1), id, NOW);
-  });
+const from = newFile();
+await withStore(from, async (store) => {
+  await addTo(store, asUser(1), additions(7_000), NOW);
+  await addTo(store, asUser(2 ** 40), additions(10), NOW);
+  for (const { id } of additions(7_000).filter((_, index) => index % 500 === 0))
+    await removeFrom(store, asUser(1), id, NOW);
+});
 
 const everything = (url: string) =>
   withStore(url, async (store) => ({
@@ -52,9 +43,11 @@ const everything = (url: string) =>
     bob: await store.page(2 ** 40, { offset: 0, size: 10_000 }),
   }));
 
+/** Waits for ten seconds, while other tests run. */
+const waiting = runInProcess(["serve"], { DATABASE_URL: "postgres://me:canary@127.0.0.1:1/earmark" });
+
 test("copy: SQLite to PostgreSQL and back → the same content", async () => {
-  const [from, there, back] = [newFile(), await postgres.database(), newFile()];
-  await fill(from);
+  const [there, back] = [await postgres.database(), newFile()];
   const expected = await everything(from);
   assert.equal(expected.ann.total, 6_986);
   for (const [source, target] of [
@@ -65,9 +58,9 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
     assert.equal(code, 0, stderr);
     assert.equal(stdout, "");
     assert.match(stderr, /^Copied 7013 rows from .* to .*; row counts and checksums match\.\n$/);
+    if (target === back) assert.deepEqual(readdirSync(dirname(pathOf(back))).sort(), ["earmark.db", "earmark.db-lock"]);
     assert.deepEqual(await everything(target), expected);
   }
-  assert.deepEqual(readdirSync(pathOf(back).replace(/\/[^/]*$/, "")).sort(), ["earmark.db", "earmark.db-lock"]);
   await withStore(back, async (store) => {
     const [again, added] = await addTo(
       store,
@@ -84,8 +77,6 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
 });
 
 test("copy: the target is not empty → refused, unchanged", async () => {
-  const from = newFile();
-  await fill(from);
   for (const target of [newFile(), await postgres.database()]) {
     await withStore(target, (store) => addTo(store, asUser(1), additions(1), NOW));
     const { code, stderr } = await runInProcess(["copy", "--from", from, "--to", target]);
@@ -96,16 +87,16 @@ test("copy: the target is not empty → refused, unchanged", async () => {
 });
 
 test("copy: it fails halfway → the target stays empty", async () => {
-  const from = newFile();
-  await fill(from);
+  const source = newFile();
+  copyFileSync(pathOf(from), pathOf(source));
   // Rows that the target rejects: the same feed twice.
-  const database = new DatabaseSync(pathOf(from));
+  const database = new DatabaseSync(pathOf(source));
   database.exec(
     "drop index subscriptions_by_feed; update subscriptions set feed = zeroblob(16) where sequence between 6002 and 6003",
   );
   database.close();
   for (const target of [newFile(), await postgres.database()]) {
-    const { code } = await runInProcess(["copy", "--from", from, "--to", target]);
+    const { code } = await runInProcess(["copy", "--from", source, "--to", target]);
     assert.equal(code, 1);
     assert.equal((await everything(target)).ann.total, 0);
     if (target.startsWith("file:")) assert.equal(existsSync(`${pathOf(target)}-copying`), false);
@@ -113,8 +104,6 @@ test("copy: it fails halfway → the target stays empty", async () => {
 });
 
 test("copy: an invalid source or target → an error that names it", async () => {
-  const from = newFile();
-  await fill(from);
   const cases: readonly (readonly [args: readonly string[], code: number, message: RegExp])[] = [
     [["copy", "--from", newFile(), "--to", newFile()], 1, /No database at/],
     [["copy", "--from", await postgres.database(), "--to", newFile()], 1, /No Earmark database of this version/],
@@ -155,36 +144,34 @@ test("migrate --distribute: no Citus → an error", async () => {
 });
 
 test("healthcheck: a running or stopped server → exit code 0 or 1", async () => {
-  const server = await start({ DATABASE_URL: newFile() });
+  const server = await serveInProcess({ DATABASE_URL: newFile() });
   const settings = { PORT: String(server.port) };
   assert.deepEqual(await runInProcess(["healthcheck"], settings), { code: 0, stdout: "", stderr: "ready\n" });
   assert.equal(
     (await runInProcess(["healthcheck"], { ...settings, HOST: "0.0.0.0", EARMARK_ALLOW_ANONYMOUS: "true" })).code,
     0,
   );
-  server.child.kill("SIGTERM");
-  await server.ended;
+  await server.stop();
   const { code, stderr } = await runInProcess(["healthcheck"], settings);
   assert.equal(code, 1);
   assert.match(stderr, /^not ready: .* is unreachable/);
 });
 
+test("serve: PostgreSQL → ready, and no password in the log", async () => {
+  const url = (await postgres.database()).replace("earmark@", "earmark:canary@");
+  const server = await serveInProcess({ DATABASE_URL: url });
+  assert.doesNotMatch(server.output(), /canary/);
+  const response = await fetch(`${server.url}/readyz`);
+  assert.equal(response.status, 200);
+  assert.equal(await server.stop(), 0);
+});
+
 test("serve: PostgreSQL is unreachable → waits, then fails with an error that does not contain the password", async () => {
-  const { code, stderr } = await runInProcess(["serve"], { DATABASE_URL: "postgres://me:canary@127.0.0.1:1/earmark" });
+  const { code, stderr } = await waiting;
   assert.equal(code, 1);
   assert.match(
     stderr,
     /^Waiting for the database at postgres:\/\/127\.0\.0\.1:1\/earmark…\nearmark: Cannot use the database at/,
   );
   assert.doesNotMatch(stderr, /canary/);
-});
-
-test("serve: PostgreSQL → ready, and no password in the log", async () => {
-  const url = (await postgres.database()).replace("earmark@", "earmark:canary@");
-  const server = await start({ DATABASE_URL: url });
-  assert.doesNotMatch(server.output(), /canary/);
-  const response = await fetch(`${server.url}/readyz`);
-  assert.equal(response.status, 200);
-  server.child.kill("SIGTERM");
-  assert.equal(await server.ended, 0);
 });

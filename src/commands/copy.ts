@@ -31,7 +31,7 @@ export async function copyRows(
     return rows;
   } catch (error) {
     if (error instanceof UserError) throw error;
-    throw new UserError(`The copy failed; the target is unchanged: ${(error as Error).message}.`);
+    throw new UserError(`Copying failed: ${(error as Error).message}. The target is unchanged.`);
   } finally {
     progress.end();
     await target.close();

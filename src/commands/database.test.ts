@@ -21,7 +21,7 @@ test("database: none, and a command that needs one → an error, and nothing is 
   ]) {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: `file:${join(folder, "data", "earmark.db")}` };
-    const { code, stdout, stderr } = await run(args, settings, folder, "<opml><body/></opml>");
+    const { code, stdout, stderr } = await runInProcess(args, settings, folder, "<opml><body/></opml>");
     assert.deepEqual([code, stdout], [1, ""], args.join(" "));
     assert.match(stderr, /^earmark: No database at .*earmark\.db\./, args.join(" "));
     assert.deepEqual(readdirSync(folder), [], args.join(" "));
@@ -48,9 +48,9 @@ test("database: --env-file → its settings, unless the environment has them", a
   const added = await run(["add", FEED, "--env-file", "earmark.env"], {}, folder);
   assert.match(added.stderr, /^Database: .*\/one\.db \(new\)\n/);
   const other = { DATABASE_URL: `file:${folder}/two.db` };
-  const overridden = await run(["add", FEED, "--env-file", "earmark.env"], other, folder);
+  const overridden = await runInProcess(["add", FEED, "--env-file", "earmark.env"], other, folder);
   assert.match(overridden.stderr, /^Database: .*\/two\.db \(new\)\n/);
-  const config = await run(["config", "--env-file", "earmark.env"], {}, folder);
+  const config = await runInProcess(["config", "--env-file", "earmark.env"], {}, folder);
   assert.match(config.stdout, /^EARMARK_LOG_LEVEL\twarn\t/m);
   const missing = await run(["list", "--env-file", "nowhere.env"], {}, folder);
   // Some versions of Node read the option themselves, with the same meaning and another message.

@@ -4,9 +4,8 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { after, describe, test } from "node:test";
-import { lines, runInProcess } from "../../test/support/commands.ts";
+import { lines, runInProcess, serveInProcess } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
-import { start } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 
 const postgres = await sharedPostgres();
@@ -72,7 +71,7 @@ describe("doctor", () => {
 
   test("doctor: PostgreSQL, a server and a proxy → findings", async () => {
     const settings = { DATABASE_URL: await postgres.database() };
-    const server = await start(settings);
+    const server = await serveInProcess(settings);
     const proxy = createServer((_request, response) => response.writeHead(200, { "content-type": "text/html" }).end());
     await new Promise<void>((resolve) => proxy.listen(0, "127.0.0.1", resolve));
     after(() => proxy.close());

@@ -52,7 +52,7 @@ const OLD_HOURS = 48;
 /** Where the timer of the Debian package puts backups. */
 const PACKAGE_FOLDER = "/var/lib/earmark/backups";
 
-/** Checks the folder `backups` next to the database, where the examples put backups. */
+/** Checks the folder `backups` next to the database, where the timer puts backups. */
 function checkBackups(databaseUrl: string, now: Date): Finding[] {
   const path = /^file:(.*)$/s.exec(databaseUrl)?.[1];
   const folder = path === undefined ? PACKAGE_FOLDER : join(dirname(path), "backups");

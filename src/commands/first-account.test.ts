@@ -7,12 +7,10 @@ import {
   bearer,
   CONCURRENT,
   cookieOf,
-  countAccepted,
   createToken,
   ENGINES,
   earmark,
   feedsOf,
-  forEach,
   list,
   me,
   namesOf,
@@ -22,7 +20,7 @@ import {
   postgres,
   prepare,
   serve,
-  serveWithStderr,
+  serveProcess,
   signIn,
   signUp,
   statusOfToken,
@@ -31,14 +29,38 @@ import {
   succeed,
   WITH_ACCOUNTS,
 } from "../../test/support/account-commands.ts";
-import { type RunningServer, start } from "../../test/support/process.ts";
+import type { Server } from "../../test/support/process.ts";
 import { callServer, type HttpResponse, PLAIN, temporaryFolder } from "../../test/support/server.ts";
+
+/** Starts a server and reads its standard error after it has answered a request, when it has printed all start messages. */
+async function serveWithStderr(
+  database: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<{ server: Server; log: string; stderr: string; secret: string | undefined }> {
+  const server = await serve(database, settings);
+  await callServer(server.port, "GET", "/readyz");
+  const stderr = server.stderr();
+  return { server, log: server.output(), stderr, secret: /http:\S+\/join#(\S+)/.exec(stderr)?.[1] };
+}
+
+/** Sends all requests at once and returns how many were accepted; the others must have Retry-After. */
+async function countAccepted(requests: readonly (() => Promise<HttpResponse>)[], passing: number): Promise<number> {
+  const responses = await Promise.all(requests.map((request) => request()));
+  const refused = responses.filter(({ status }) => status !== passing);
+  for (const { status, headers } of refused) {
+    assert.equal(status, 429);
+    const seconds = Number(headers["retry-after"]);
+    // Up to a minute, or longer if this request has an earlier time than those that used up the limit.
+    assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 120, String(headers["retry-after"]));
+  }
+  return responses.length - refused.length;
+}
 
 for (const [engine, newDatabase] of ENGINES) {
   describe(`first account on ${engine}`, CONCURRENT, () => {
     test("first account: accounts are switched on → it has the existing list, and nobody else does", async () => {
       const database = await newDatabase();
-      const withoutAccounts = await start({ DATABASE_URL: database });
+      const withoutAccounts = await serve(database, { EARMARK_ACCOUNTS: "false" });
       assert.equal((await subscribe(withoutAccounts, 5)).status, 200);
       const feeds = await feedsOf(withoutAccounts);
       assert.equal(feeds.length, 5);
@@ -123,7 +145,7 @@ for (const [engine, newDatabase] of ENGINES) {
 }
 
 test("first account: an invalid EARMARK_ADMIN_PASSWORD → the server does not start", async () => {
-  await forEach(["7 chars", "iloveyou"], async (password) => {
+  for (const password of ["7 chars", "iloveyou"]) {
     const [database, file] = [await newFile(), join(temporaryFolder(), "password")];
     writeFileSync(file, password);
     const settings = { ...WITH_ACCOUNTS, PORT: "0", EARMARK_ADMIN_USER: "ann", EARMARK_ADMIN_PASSWORD_FILE: file };
@@ -132,7 +154,7 @@ test("first account: an invalid EARMARK_ADMIN_PASSWORD → the server does not s
     assert.match(stderr, /The password .*Check EARMARK_ADMIN_USER and EARMARK_ADMIN_PASSWORD\.\n$/);
     assert.ok(!stderr.includes(password));
     assert.deepEqual(await namesOf(database), []);
-  });
+  }
 });
 
 test("serve: a public HOST → needs accounts or EARMARK_ALLOW_ANONYMOUS", async () => {
@@ -144,7 +166,7 @@ test("serve: a public HOST → needs accounts or EARMARK_ALLOW_ANONYMOUS", async
     [{ EARMARK_ACCOUNTS: "true" }, 401],
     [{ EARMARK_ALLOW_ANONYMOUS: "true" }, 200],
   ] as const) {
-    const server = await start({ DATABASE_URL: database, HOST: "0.0.0.0", ...settings });
+    const server = await serve(database, { HOST: "0.0.0.0", EARMARK_ACCOUNTS: "false", ...settings });
     assert.equal((await callServer(server.port, "GET", "/v1/subscriptions")).status, status);
     await stop(server);
   }
@@ -152,9 +174,9 @@ test("serve: a public HOST → needs accounts or EARMARK_ALLOW_ANONYMOUS", async
 
 test("two servers on one database: revocations and sign-in limits → shared", async () => {
   const database = await postgres.database();
-  const servers = [await serve(database), await serve(database)] as const;
+  const servers = [await serve(database), await serveProcess(database)] as const;
   const [one, two] = servers;
-  const alternating = (count: number, request: (server: RunningServer) => Promise<HttpResponse>) =>
+  const alternating = (count: number, request: (server: Server) => Promise<HttpResponse>) =>
     Array.from({ length: count }, (_, index) => () => request(index % 2 === 0 ? one : two));
   await prepare(database, "ann");
   await prepare(database, "cyd");
@@ -182,7 +204,7 @@ test("two servers on one database: revocations and sign-in limits → shared", a
 test("two servers on one database: started at once → one first account", async () => {
   const database = await postgres.database();
   const settings = { EARMARK_ADMIN_USER: "ann", EARMARK_ADMIN_PASSWORD: PASSWORD };
-  const servers = await Promise.all([serve(database, settings), serve(database, settings)]);
+  const servers = await Promise.all([serve(database, settings), serveProcess(database, settings)]);
   for (const server of servers) assert.equal((await signIn(server, "ann", PASSWORD)).status, 201);
   assert.deepEqual(await namesOf(database), ["ann"]);
   await stop(...servers);

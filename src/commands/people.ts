@@ -11,13 +11,14 @@ import { accountOf, DAY_MS, describeRefusal, isId, readDays, withAccounts } from
 import type { Terminal } from "./terminal.ts";
 
 const PAGE_SIZE = 100;
+/** Commands are run by the operator, who needs no account. */
 const OPERATOR = asUser(NOBODY);
 
 export async function listUsers(terminal: Terminal, asJson: boolean): Promise<void> {
   await withPeople(terminal, async (people) => {
     for (let offset = 0; ; offset += PAGE_SIZE) {
-      const { people: some } = await people.page({ offset, size: PAGE_SIZE });
-      for (const person of some) {
+      const { people: page } = await people.page({ offset, size: PAGE_SIZE });
+      for (const person of page) {
         const { name, issuer, createdAt, subscriptions, disabledAt, seenAt } = person;
         const line = {
           ...{ name, created_at: createdAt.toISOString(), subscriptions, issuer: issuer === "" ? null : issuer },
@@ -28,7 +29,7 @@ export async function listUsers(terminal: Terminal, asJson: boolean): Promise<vo
         };
         await terminal.writeRecord(line, asJson);
       }
-      if (some.length < PAGE_SIZE) return;
+      if (page.length < PAGE_SIZE) return;
     }
   });
 }

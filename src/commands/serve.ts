@@ -1,5 +1,4 @@
 import type { Writable } from "node:stream";
-import { setFlagsFromString } from "node:v8";
 import { isRefused } from "../account-refusals.ts";
 import { Accounts } from "../accounts.ts";
 import { type AccountsConfig, type Config, ConfigError } from "../config.ts";
@@ -9,9 +8,10 @@ import { displayNameOf } from "../store/store-options.ts";
 import { UserError } from "../user-error.ts";
 import { createTextLog } from "./log-lines.ts";
 
+const HOUR_MS = 60 * 60 * 1_000;
+const DAY_MS = 24 * HOUR_MS;
 /** How often expired data is deleted and interrupted deletions are finished. */
-const SWEEP_MS = 60 * 60 * 1_000;
-const DAY_MS = 24 * SWEEP_MS;
+const SWEEP_MS = HOUR_MS;
 
 export interface ServeOptions {
   readonly config: Config;
@@ -21,10 +21,12 @@ export interface ServeOptions {
   readonly say: (message: string) => void;
   /** Resolves to the name of the signal that asks the server to stop. */
   readonly stopRequested: Promise<string>;
+  readonly limitHeapGrowth: () => void;
 }
 
 /** Serves until asked to stop, then finishes pending requests and writes. */
-export async function serve({ config, version, output, say, stopRequested }: ServeOptions): Promise<void> {
+export async function serve(options: ServeOptions): Promise<void> {
+  const { config, version, output, say, stopRequested, limitHeapGrowth } = options;
   const metrics = config.metrics ? (await import("../http/metrics.ts")).createMetrics(version) : undefined;
   const warnings: string[] = [];
   // The HTTP server is loaded while the store opens.
@@ -91,15 +93,6 @@ export function rejectReservedPath(basePath: string, routes: readonly string[]):
   const first = (path: string) => path.split("/")[1] ?? "";
   if (basePath === "" || !routes.some((route) => first(route) === first(basePath))) return;
   throw new ConfigError([`EARMARK_BASE_PATH=${basePath}: must not start with one of Earmark's own paths`]);
-}
-
-/**
- * V8 sizes its heap by the memory of the machine: with 24 GiB, a minute of the largest requests left it at 400 MiB. This
- * flag halves that, and makes only such requests slower, by 8 %. It is set after everything is loaded, because V8 rejects
- * cached code that was compiled with other flags.
- */
-function limitHeapGrowth(): void {
-  setFlagsFromString("--heap-growing-percent=100");
 }
 
 /** Creates the account from the settings, or returns the secret of a setup link for the first account. */

@@ -131,7 +131,7 @@ async function openLocalList(
   const change = async (changes: readonly Change[]): Promise<OperationResult[]> => {
     const { outcomes } = await store.change(asUser(user), changes, now());
     return outcomes.map((outcome, index) => {
-      // Changes of titles and folders, and removals, do not conflict with other subscriptions.
+      // Changes to titles and folders, and removals, conflict with nothing, so this is the only possible refusal.
       if (isRefusal(outcome)) return { outcome: "refused", error: createError("not-found", SUBSCRIPTION) };
       return { outcome: "done", subscription: changes[index]?.kind === "remove" ? null : outcome };
     });

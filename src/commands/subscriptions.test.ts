@@ -4,15 +4,17 @@ import { writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { lines, runInProcess } from "../../test/support/commands.ts";
+import { lines, runInProcess, serveInProcess } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
-import { type Ended, start } from "../../test/support/process.ts";
+import type { Ended } from "../../test/support/process.ts";
 import { callServer, startServer, temporaryFolder } from "../../test/support/server.ts";
 
 const OPML = `<opml version="2.0"><body><outline text="a" xmlUrl="https://a.example/1"/><outline text="b" xmlUrl="nonsense"/>
   <outline text="c" xmlUrl="http://A.example/1/"/><outline text="F"><outline text="G"><outline text="d" xmlUrl="feed://a.example/2"/></outline></outline></body></opml>`;
 
 const postgres = await sharedPostgres();
+/** Waits for some seconds, while other tests run. */
+const retrying = runInProcess(["list", "--server", "http://127.0.0.1:9"]);
 
 for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with accounts"] as const) {
   describe(`subscription commands on ${engine}`, async () => {
@@ -29,7 +31,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
         const { stdout } = await runInProcess(["token", "create", "ann", "--label", "cli"], settings, folder);
         settings["EARMARK_TOKEN"] = stdout.trim();
       }
-      const { url } = await start({ DATABASE_URL, ...accounts });
+      const { url } = await serveInProcess({ DATABASE_URL, ...accounts });
       location.push("--server", url);
     }
     const earmark = (...args: string[]) => runInProcess([...args, ...location], settings, folder);
@@ -192,12 +194,12 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
 }
 
 test("--server: unreachable, or an invalid token → a one-line error", async () => {
-  const unreachable = await runInProcess(["list", "--server", "http://127.0.0.1:9"], {});
+  const unreachable = await retrying;
   assert.equal(unreachable.code, 1);
   assert.match(unreachable.stderr, /retrying/);
   assert.doesNotMatch(unreachable.stderr, /at .*\.ts/);
   const folder = temporaryFolder();
-  const { url } = await start({ DATABASE_URL: `file:${folder}/e.db`, EARMARK_ACCOUNTS: "true" });
+  const { url } = await serveInProcess({ DATABASE_URL: `file:${folder}/e.db`, EARMARK_ACCOUNTS: "true" });
   const refused = await runInProcess(["list", "--server", url], { EARMARK_TOKEN: "emk_wrong" });
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /401/);
@@ -221,7 +223,7 @@ test("serve: a database with accounts, accounts off → refused unless anonymous
   const refused = await runInProcess(["serve"], settings);
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /has accounts\..*EARMARK_ACCOUNTS=true/);
-  const allowed = await start({ ...settings, EARMARK_ALLOW_ANONYMOUS: "true" });
+  const allowed = await serveInProcess({ ...settings, EARMARK_ALLOW_ANONYMOUS: "true" });
   assert.equal((await callServer(allowed.port, "GET", "/v1/subscriptions")).status, 200);
 });
 

@@ -351,7 +351,7 @@ export async function exportFile(terminal: Terminal, location: ListLocation): Pr
     // The file may be displayed or imported anywhere, and a server may return anything.
     if (!OPML_START.test(opml) || NOT_IN_XML.test(opml))
       throw new UserError("The server did not return an OPML file. Nothing was exported.");
-    await terminal.writeFile(opml);
+    await terminal.writeContent(opml);
     return SUCCESS;
   });
 }

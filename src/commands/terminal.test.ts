@@ -18,6 +18,8 @@ function openTerminal({ isTTY = true } = {}) {
       readFile: () => Buffer.alloc(0),
       now: () => new Date(),
       stopRequested: async () => "",
+      lowerPriority: () => undefined,
+      limitHeapGrowth: () => undefined,
     },
     { quiet: false },
   );
@@ -69,7 +71,7 @@ test("terminal: a file → unchanged in a pipe, without control characters on a 
     [true, SHOWN.replace("�removed", "\nremoved")],
   ] as const) {
     const { terminal, stdout } = openTerminal({ isTTY });
-    await terminal.writeFile(HOSTILE);
+    await terminal.writeContent(HOSTILE);
     assert.equal(stdout(), expected);
   }
 });

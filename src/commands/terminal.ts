@@ -23,6 +23,10 @@ export interface CommandContext {
   readonly now: () => Date;
   /** Resolves to the name of the signal that asks to stop. */
   readonly stopRequested: () => Promise<string>;
+  /** Lets other processes go first. */
+  readonly lowerPriority: () => void;
+  /** Makes V8 collect garbage earlier. To be called when everything is loaded. */
+  readonly limitHeapGrowth: () => void;
 }
 
 /** `1 subscription`, `2 subscriptions`. */
@@ -42,7 +46,7 @@ export class UsageError extends Error {}
 
 /**
  * Input and output of a command. Text may come from a server, a file or a database, so every method strips or escapes
- * control characters; only `writeFile` keeps them, unless it writes to a terminal.
+ * control characters; only `writeContent` keeps them, unless it writes to a terminal.
  */
 export class Terminal {
   readonly context: CommandContext;
@@ -59,8 +63,8 @@ export class Terminal {
     await this.#write(replaceControlCharactersInLines(text));
   }
 
-  /** Writes a file to standard output; unchanged unless that is a terminal. */
-  async writeFile(content: string): Promise<void> {
+  /** Writes the content of a file to standard output; unchanged, unless standard output is a terminal. */
+  async writeContent(content: string): Promise<void> {
     await this.#write(this.context.stdout.isTTY === true ? replaceControlCharactersInLines(content) : content);
   }
 

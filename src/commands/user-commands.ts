@@ -114,7 +114,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "token create": {
     operands: ["NAME"],
     options: ["label", "read-only", "days"],
-    summary: "Create an API token for an app",
+    summary: "Create an API token for account NAME, for one app",
     examples: [["earmark token create ann --label phone", "Print the token, which is not shown again"]],
     run: (terminal, options, [name = ""]) =>
       runAccountCommand(({ createToken }) =>
@@ -128,7 +128,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "token list": {
     operands: ["NAME"],
     options: ["json"],
-    summary: "List tokens with id, scope, state, last use, expiry and label",
+    summary: "List the tokens of account NAME: id, scope, state, last use, expiry, label",
     examples: [["earmark token list ann", "List the tokens of one account"]],
     run: (terminal, options, [name = ""]) =>
       runAccountCommand(({ listTokens }) => listTokens(terminal, name, options.json === true)),
@@ -136,7 +136,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "token revoke": {
     operands: ["NAME", "ID"],
     options: [],
-    summary: "Revoke a token immediately",
+    summary: "Revoke a token of account NAME immediately",
     examples: [["earmark token revoke ann 5a2e7c1b-…", "Revoke the token with this id"]],
     run: (terminal, _options, [name = "", id = ""]) =>
       runAccountCommand(({ revokeToken }) => revokeToken(terminal, name, id)),

@@ -1,30 +1,19 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { PassThrough } from "node:stream";
+import type { Readable } from "node:stream";
 import { test } from "node:test";
-import { runInProcess } from "../../test/support/commands.ts";
+import { runInProcess, serveInProcess, startInProcess } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
-import { cleanEnvironment, start } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
-import { runCommandLine } from "./command-line.ts";
 
 const postgres = await sharedPostgres();
 const [A, B] = ["https://a.example/feed", "https://b.example/feed"] as const;
 
 /** A running `earmark watch` and what it prints, line by line. */
 function watch(args: readonly string[], settings: Readonly<Record<string, string>>) {
-  const [stdin, stdout, stderr] = [new PassThrough().end(), new PassThrough(), new PassThrough()];
-  const { promise: stopRequested, resolve: stop } = Promise.withResolvers<string>();
-  const ended = runCommandLine(["watch", ...args], {
-    stdin,
-    stdout,
-    stderr,
-    environment: cleanEnvironment(settings),
-    workingDirectory: process.cwd(),
-    stopRequested: () => stopRequested,
-  });
-  const linesOf = (output: PassThrough) => createInterface({ input: output })[Symbol.asyncIterator]();
+  const { stdout, stderr, stop, ended } = startInProcess(["watch", ...args], settings);
+  const linesOf = (output: Readable) => createInterface({ input: output })[Symbol.asyncIterator]();
   const [data, messages] = [linesOf(stdout), linesOf(stderr)];
   return {
     line: async () => (await data.next()).value ?? "",
@@ -41,7 +30,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server"] as const) {
     const folder = temporaryFolder();
     const DATABASE_URL = engine === "PostgreSQL" ? await postgres.database() : `file:${join(folder, "earmark.db")}`;
     const settings = { DATABASE_URL };
-    const location = engine === "a server" ? ["--server", (await start(settings)).url] : [];
+    const location = engine === "a server" ? ["--server", (await serveInProcess(settings)).url] : [];
     const earmark = (...args: readonly string[]) => runInProcess([...args, ...location], settings, folder);
     await earmark("add", A);
 
@@ -70,21 +59,23 @@ for (const engine of ["SQLite", "PostgreSQL", "a server"] as const) {
 
 test("watch: the state has expired → prints only the difference", { timeout: 60_000 }, async () => {
   const settings = { DATABASE_URL: `file:${join(temporaryFolder(), "earmark.db")}` };
-  const first = await start(settings);
+  const first = await serveInProcess(settings);
   await runInProcess(["add", A, "--server", first.url]);
   const watching = watch(["--server", first.url], {});
   assert.match(await watching.message(), /^Watching/);
-  first.child.kill();
-  await first.ended;
+  await first.stop();
   await runInProcess(["migrate", "--new-epoch"], settings);
   await runInProcess(["add", B], settings);
-  await start({ ...settings, PORT: String(first.port) });
+  await serveInProcess({ ...settings, PORT: String(first.port) });
   assert.match(await watching.line(), /^added\t\S+\thttps:\/\/b/);
   assert.equal(await watching.end(), 0);
 });
 
 test("watch: invalid token → the reason and exit code 1", async () => {
-  const { url } = await start({ EARMARK_ACCOUNTS: "true", DATABASE_URL: `file:${join(temporaryFolder(), "x.db")}` });
+  const { url } = await serveInProcess({
+    EARMARK_ACCOUNTS: "true",
+    DATABASE_URL: `file:${join(temporaryFolder(), "x.db")}`,
+  });
   const { code, stderr } = await runInProcess(["watch", "--server", url], { EARMARK_TOKEN: "emk_nonsense" });
   assert.equal(code, 1);
   assert.match(stderr, /rejected the token/);

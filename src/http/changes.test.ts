@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { asNewUser } from "../../test/support/http-accounts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "../../test/support/server.ts";
 import { stateAt } from "../list-state.ts";
 import { LOCAL_USER } from "../subscriptions.ts";
 
+const shared = await startServer({ EARMARK_ACCOUNTS: "true" });
 const feed = () => `https://feeds.example/${newId()}`;
 const remove = ({ call }: TestServer, id: string) => call("DELETE", `/v1/subscriptions/${id}`);
 
@@ -45,7 +47,7 @@ class Copy {
 
 describe("state", () => {
   test("list, /v1/me and changes without a write in between → the same", async () => {
-    const server = await startServer();
+    const server = await asNewUser(shared);
     const empty = (await server.call("GET", "/v1/subscriptions")).json.meta.state;
     const { meta } = await bulk(server, add(newId(), feed()), add("1", feed()));
     assert.equal(meta.state_before, empty);
@@ -58,7 +60,7 @@ describe("state", () => {
   });
 
   test("writes → each begins where the one before ended; nothing changed → the same before and after", async () => {
-    const server = await startServer();
+    const server = await asNewUser(shared);
     const id = newId();
     const body = JSON.stringify({ data: { type: "subscription", id, attributes: { feed_url: feed() } } });
     const opml = `<opml version="2.0"><body><outline xmlUrl="${feed()}"/></body></opml>`;
@@ -86,7 +88,7 @@ describe("state", () => {
   });
 
   test("import with other writes in between → its state does not cover them", async () => {
-    const server = await startServer();
+    const server = await asNewUser(shared);
     const outlines = Array.from({ length: 1_000 }, () => `<outline xmlUrl="${feed()}"/>`).join("");
     const importing = server.call("POST", "/v1/imports", {
       headers: { "Content-Type": "text/x-opml" },
@@ -117,7 +119,7 @@ describe("state", () => {
   });
 
   test("If-None-Match: the current state, also weak or among others → 304 without a body; else 200", async () => {
-    const server = await startServer();
+    const server = await asNewUser(shared);
     await bulk(server, add(newId(), feed()));
     const { headers } = await server.call("GET", "/v1/subscriptions");
     const tag = String(headers["etag"]);
@@ -135,7 +137,7 @@ describe("state", () => {
 
 describe("changes", () => {
   test("add, remove and add again, in pages of one → each subscription once, and the copy matches the list", async () => {
-    const server = await startServer();
+    const server = await asNewUser(shared);
     const [a, b, c] = [newId(), newId(), newId()];
     const [one, two, three] = [feed(), feed(), feed()];
     const copy = new Copy();
@@ -154,7 +156,7 @@ describe("changes", () => {
   });
 
   test("writes between pages → the copy matches the list", async () => {
-    const server = await startServer();
+    const server = await asNewUser(shared);
     const ids = Array.from({ length: 20 }, newId);
     await bulk(server, ...ids.map((id) => add(id, feed())));
     const copy = new Copy();
@@ -180,7 +182,7 @@ describe("changes", () => {
   });
 
   test("a malformed state, or a size out of range → 400 that names the parameter", async () => {
-    const server = await startServer();
+    const server = await asNewUser(shared);
     const state: string = (await changes(server)).meta.state;
     const invalid: [string, string][] = [
       ...["", "x", state.slice(1), `${state}A`, `${state.slice(0, 35)}=`, `${state.slice(0, 35)}%2F`].map(
@@ -223,7 +225,7 @@ describe("changes", () => {
   });
 
   test("removals no longer stored → 410 for earlier states, and a first sync in pages works", async () => {
-    const server = await startServer();
+    const server = await asNewUser(shared);
     const ids = Array.from({ length: 6 }, newId);
     await bulk(server, ...ids.map((id) => add(id, feed())));
     const { state } = (await changes(server)).meta;

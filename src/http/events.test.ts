@@ -2,28 +2,30 @@ import assert from "node:assert/strict";
 import { connect } from "node:net";
 import { describe, test } from "node:test";
 import { openEvents } from "../../test/support/events.ts";
-import { documentOf, JSONAPI, newUser, PASSWORD, signIn, start } from "../../test/support/http-accounts.ts";
+import { asNewUser, documentOf, JSONAPI, newUser, PASSWORD, signIn, start } from "../../test/support/http-accounts.ts";
 import { run } from "../../test/support/process.ts";
 import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "../../test/support/server.ts";
 
+const shared = await start();
 const NEXTCLOUD = "/index.php/apps/gpoddersync/subscription_change/create";
 const feed = () => `https://feeds.example/${newId()}`;
 
-async function addFeeds({ call }: Pick<TestServer, "call">, count = 1, headers = {}): Promise<string> {
+async function addFeeds({ call }: Pick<TestServer, "call">, count = 1): Promise<string> {
   const operations = Array.from({ length: count }, () => add(newId(), feed()));
   const body = JSON.stringify({ "atomic:operations": operations });
-  const response = await call("POST", "/v1/operations", { headers: { "Content-Type": ATOMIC, ...headers }, body });
+  const response = await call("POST", "/v1/operations", { headers: { "Content-Type": ATOMIC }, body });
   return response.json.meta.state;
 }
 
-const stateOf = async ({ call }: TestServer, headers = {}): Promise<string> =>
-  (await call("GET", "/v1/me", { headers })).json.meta.state;
+const stateOf = async ({ call }: TestServer): Promise<string> => (await call("GET", "/v1/me")).json.meta.state;
+const openEventsOf = ({ port, Authorization }: { readonly port: number; readonly Authorization: string }) =>
+  openEvents(port, { Authorization });
 
 describe("events", () => {
   test("stream: opened → headers that keep proxies from buffering, and the current state", async () => {
-    const server = await startServer();
-    const state = await addFeeds(server);
-    const { response, states, text } = await openEvents(server.port);
+    const user = await asNewUser(shared);
+    const state = await addFeeds(user);
+    const { response, states, text } = await openEventsOf(user);
     const { headers } = response;
     assert.equal(headers["content-type"], "text/event-stream");
     assert.equal(headers["cache-control"], "no-store, no-transform");
@@ -34,10 +36,10 @@ describe("events", () => {
     assert.match(text(), /^retry: 5000\n\nevent: state\ndata: \{"subscriptions":"[\w-]{36}"\}\n\n$/);
   });
 
-  test("change: 10,000 in one request → one event with the state of the response", async () => {
-    const server = await startServer();
-    const stream = await openEvents(server.port);
-    const state = await addFeeds(server, 10_000);
+  test("change: 2,000 in one request → one event with the state of the response", async () => {
+    const user = await asNewUser(shared);
+    const stream = await openEventsOf(user);
+    const state = await addFeeds(user, 2_000);
     await stream.until(state);
     assert.equal(stream.states.length, 2);
   });
@@ -76,20 +78,17 @@ describe("events", () => {
   });
 
   test("change: between reading the list and opening the stream → in the first event", async () => {
-    const server = await startServer();
-    const read = await stateOf(server);
-    const state = await addFeeds(server);
-    const { states } = await openEvents(server.port);
+    const user = await asNewUser(shared);
+    const read = await stateOf(user);
+    const state = await addFeeds(user);
+    const { states } = await openEventsOf(user);
     assert.deepEqual([states[0] === read, states[0]], [false, state]);
   });
 
   test("change: of another user → no event", async () => {
-    const server = await start();
-    const [ann, bob] = [await newUser(server), await newUser(server)];
-    const streams = await Promise.all(
-      [ann, bob].map(({ Authorization }) => openEvents(server.port, { Authorization })),
-    );
-    const state = await addFeeds(server, 1, { Authorization: ann.Authorization });
+    const [ann, bob] = [await asNewUser(shared), await asNewUser(shared)];
+    const streams = await Promise.all([ann, bob].map(openEventsOf));
+    const state = await addFeeds(ann);
     await streams[0]?.until(state);
     assert.deepEqual(
       streams.map(({ states }) => states.length),
@@ -98,7 +97,7 @@ describe("events", () => {
   });
 
   test("HEAD, another Accept header, a query or a token in the URL → no stream", async () => {
-    const server = await startServer();
+    const server = await asNewUser(shared);
     const head = await server.call("HEAD", "/v1/events");
     assert.deepEqual([head.status, head.headers["content-type"], head.text], [200, "text/event-stream", ""]);
     for (const Accept of ["application/json", "application/vnd.api+json", "text/event-stream;q=0", "text/html"]) {
@@ -145,11 +144,10 @@ describe("events", () => {
   });
 
   test("access: token revoked, signed out, password changed, account deleted → the stream ends", async () => {
-    const server = await start();
-    const ann = await newUser(server);
-    const { call, port } = server;
+    const ann = await newUser(shared);
+    const { call, port } = shared;
     const byToken = await openEvents(port, { Authorization: ann.Authorization });
-    const session = await signIn(server, ann.name);
+    const session = await signIn(shared, ann.name);
     const Cookie = String(session.headers["set-cookie"]).split(";")[0] ?? "";
     const bySession = await openEvents(port, { Cookie });
     const own = await openEvents(port, { Cookie: ann.Cookie });
@@ -158,7 +156,7 @@ describe("events", () => {
     assert.deepEqual([bySession.response.closed, own.response.closed], [false, false]);
     await call("DELETE", `/v1/sessions/${session.json.data.id}`, { headers: { Cookie } });
     await bySession.ended;
-    const another = await signIn(server, ann.name);
+    const another = await signIn(shared, ann.name);
     const other = await openEvents(port, { Cookie: String(another.headers["set-cookie"]).split(";")[0] ?? "" });
     const body = documentOf("account", { current_password: PASSWORD, password: "another good password" });
     await call("PATCH", "/v1/me", { headers: { ...JSONAPI, Cookie: ann.Cookie }, body });

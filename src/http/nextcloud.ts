@@ -65,15 +65,15 @@ function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clo
     async start({ request, response }: Call): Promise<void> {
       const server = serverUrlOf(request.raw);
       if (appSignIn === undefined) {
-        const localLogin = { pollToken: LOCAL.password, login: `${server}/` };
+        const localLogin = { pollToken: LOCAL.password, loginUrl: `${server}/` };
         respond(response, 200, NEXTCLOUD, writeLoginStarted(server, localLogin));
         return;
       }
       const origin = { app: userAgentOf(request), address: readClient(request.raw).address };
       const { pollToken, id } = await startAppLogin(appSignIn.signatures, origin, clock());
       // Browsers do not send the fragment, so it appears in no log.
-      const login = `${server}/#app-login=${id}`;
-      respond(response, 200, NEXTCLOUD, writeLoginStarted(server, { pollToken, login }));
+      const loginUrl = `${server}/#app-login=${id}`;
+      respond(response, 200, NEXTCLOUD, writeLoginStarted(server, { pollToken, loginUrl }));
     },
 
     async poll({ request, response, maxBytes }: Call): Promise<void> {

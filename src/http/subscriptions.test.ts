@@ -1,12 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { asNewUser } from "../../test/support/http-accounts.ts";
 import { ATOMIC, add, type HttpResponse, newId, PLAIN, startServer } from "../../test/support/server.ts";
 
 const PAGE = "/v1/subscriptions?page[number]=1&page[size]=25";
 
+const shared = await startServer({ EARMARK_ACCOUNTS: "true" });
+
 /** A server whose list holds `count` subscriptions, and their ids in order. */
 async function serverWith(count: number) {
-  const server = await startServer();
+  const server = await asNewUser(shared);
   const ids = Array.from({ length: count }, newId);
   if (count > 0) await server.operate(ids.map((id, index) => add(id, `https://feeds.example/${index}`)));
   const list = async (query = "") => {

@@ -22,7 +22,7 @@ const ACTION: StoredAction = {
     kind: "play",
     actedAt: NOW,
   },
-  ...{ guid: undefined, device: "phone", position: 5, started: undefined, total: undefined, beaten: undefined },
+  ...{ guid: undefined, device: "phone", position: 5, started: undefined, total: undefined, superseded: undefined },
 };
 
 test("account export: list in batches of any size → one complete document", async () => {

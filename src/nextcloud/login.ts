@@ -13,8 +13,12 @@ export function readPollRequest(body: string): string {
 }
 
 /** `server` is an absolute URL without a trailing slash. */
-export function writeLoginStarted(server: string, { pollToken, login }: { pollToken: string; login: string }): string {
-  return JSON.stringify({ poll: { token: pollToken, endpoint: `${server}/index.php/login/v2/poll` }, login });
+export function writeLoginStarted(
+  server: string,
+  { pollToken, loginUrl }: { pollToken: string; loginUrl: string },
+): string {
+  const poll = { token: pollToken, endpoint: `${server}/index.php/login/v2/poll` };
+  return JSON.stringify({ poll, login: loginUrl });
 }
 
 export function writeLoginAllowed(server: string, loginName: string, appPassword: string): string {

@@ -52,10 +52,10 @@ test("Nextcloud login: poll token in a form or in JSON → read", () => {
 });
 
 test("Nextcloud login: documents → absolute URLs", () => {
-  const started = { pollToken: "p", login: "https://x.example/sub/#app-login=i" };
+  const started = { pollToken: "p", loginUrl: "https://x.example/sub/#app-login=i" };
   assert.deepEqual(JSON.parse(writeLoginStarted("https://x.example/sub", started)), {
     poll: { token: "p", endpoint: "https://x.example/sub/index.php/login/v2/poll" },
-    login: started.login,
+    login: started.loginUrl,
   });
   assert.deepEqual(JSON.parse(writeLoginAllowed("https://x.example/sub", "ann", "emk_x")), {
     server: "https://x.example/sub",

@@ -12,7 +12,7 @@ export function readFeedFile(bytes: Uint8Array): Entry[] {
   return readUrlList(createDecoder(bytes).decode(bytes));
 }
 
-/** Skips blank lines and lines that start with `#`. All remaining lines are entries, so that the caller can report them. */
+/** Skips blank lines and lines that start with `#`. All others are entries, even invalid ones, which the caller reports. */
 function readUrlList(text: string): Entry[] {
   const entries: Entry[] = [];
   let isList = false;

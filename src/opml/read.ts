@@ -98,7 +98,8 @@ class OutlineReader implements TokenizerCallbacks {
   /** The line being read, and the position of the next line break in the chunk. */
   #line = 1;
   #lineBreak = Number.POSITIVE_INFINITY;
-  #tagLine = 1;
+  /** The line on which the current tag or comment starts, which is also where the text before it ends. */
+  #markupLine = 1;
   /** Whether the last tag is the start of an outline that looks like a feed without a URL. */
   #lacksUrl = false;
   #hasSubscribedMark = false;
@@ -121,7 +122,7 @@ class OutlineReader implements TokenizerCallbacks {
     // The tokenizer reports the `<end>` written below only if the file does not end within a tag, attribute value, comment
     // or the like.
     this.#tag = "";
-    const line = this.#tagLine;
+    const line = this.#markupLine;
     this.write("<end>");
     if (this.#tag !== "end")
       throw new InvalidOpml(
@@ -138,7 +139,7 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   onopentagname(start: number, end: number): void {
-    this.#tagLine = this.#advanceLineTo(start);
+    this.#markupLine = this.#advanceLineTo(start);
     this.#lacksUrl = false;
     this.#tag = this.#readMarkupName(start, end);
     if (this.#values.size > 0) this.#values.clear();
@@ -174,7 +175,7 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   onclosetag(start: number, end: number): void {
-    this.#tagLine = this.#advanceLineTo(start);
+    this.#markupLine = this.#advanceLineTo(start);
     if (this.#readMarkupName(start, end) !== "outline" || this.#level === 0) return;
     if (this.#lacksUrl) this.#add("");
     this.#lacksUrl = false;
@@ -190,7 +191,7 @@ class OutlineReader implements TokenizerCallbacks {
   onend(): void {}
   onprocessinginstruction(): void {}
   ontext(_start: number, end: number): void {
-    this.#tagLine = this.#advanceLineTo(end);
+    this.#markupLine = this.#advanceLineTo(end);
   }
   ontextentity(): void {}
 
@@ -228,7 +229,7 @@ class OutlineReader implements TokenizerCallbacks {
       title: clean && copy(clean),
       parents: this.#parents,
       categories: readCategories(this.#readValue("category") ?? ""),
-      line: this.#tagLine,
+      line: this.#markupLine,
       isSubscribed: subscribed === undefined ? undefined : subscribed !== "0",
       isOvercast: this.#values.has("overcastid"),
     });

@@ -41,7 +41,7 @@ const INTERLACED = [
 
 test("artwork: JPEG, PNG, WebP → WebP of 160 and 600 pixels, never enlarged", async () => {
   for (const [image, small, large] of [
-    [plain(3_000, 3_000).jpeg(), "webp 160×160", "webp 600×600"],
+    [plain(1_500, 1_500).jpeg(), "webp 160×160", "webp 600×600"],
     [plain(1_400, 700, 4).png(), "webp 160×80", "webp 600×300"],
     [plain(300, 300).webp(), "webp 160×160", "webp 300×300"],
     [plain(1, 1).png(), "webp 1×1", "webp 1×1"],
@@ -205,7 +205,7 @@ test("artwork: idle process → exits, and a new one starts for the next image",
 
 test("artwork: closed → undefined, the process exits", async () => {
   const closing = create();
-  const scaled = closing.scale(await plain(5_000, 4_000).png().toBuffer());
+  const scaled = closing.scale(await plain(1_500, 1_500).png().toBuffer());
   await closing.close();
   assert.equal(await scaled, undefined);
   assert.equal(await closing.scale(png(8, 1)), undefined);

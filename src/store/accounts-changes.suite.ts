@@ -211,7 +211,7 @@ export function describeAccountChanges(context: AccountsContext): void {
     });
 
     test("deletion: concurrent writes → leave nothing behind", async () => {
-      for (let round = 0; round < 5; round += 1) {
+      for (let round = 0; round < 3; round += 1) {
         const { user } = await newAccount();
         await addTo(subscriptions, asUser(user), additions(0, 100), NOW);
         const write = (index: number): Promise<unknown> =>
@@ -234,7 +234,7 @@ export function describeAccountChanges(context: AccountsContext): void {
 
     test("deletion of a large account: another user writes → written before the deletion ends", async () => {
       const [large, other] = [await newAccount(), await newAccount()];
-      const count = 20_000;
+      const count = 10_000;
       for (let from = 0; from < count; from += 2_000)
         await addTo(subscriptions, asUser(large.user), additions(from, 2_000), NOW);
       await removeFrom(subscriptions, asUser(large.user), addition(1).id, NOW);

@@ -77,8 +77,8 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
       const url = await newUrl();
       const target = await (await engineFor(url).archive(url)).openEmpty();
       const removals = TABLES.find(({ name }) => name === "removals") ?? assert.fail();
-      const rows = Array.from({ length: 12_000 }, (_, index) => [
-        1 + Math.floor(index / 6_000),
+      const rows = Array.from({ length: 6_000 }, (_, index) => [
+        1 + Math.floor(index / 3_000),
         index,
         key(1),
         index,

@@ -100,7 +100,7 @@ test("backup: a single complete file → restored, and the old database is kept"
 
 test("backup: others write meanwhile → a consistent snapshot", async () => {
   const [file, backup] = [newFile(), newFile()];
-  await fill(`file:${file}`, 20_000);
+  await fill(`file:${file}`, 3_000);
   const writer = new DatabaseSync(file);
   writer.exec("pragma journal_mode = wal");
   // Each transaction removes one row from both tables, so in a snapshot both have lost the same number.

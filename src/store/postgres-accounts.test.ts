@@ -12,12 +12,12 @@ import { openStore } from "./engines.ts";
 const server = await sharedPostgres();
 
 await describeAccounts("PostgreSQL", async () => {
-  const store = await openStore(await server.database(), { connections: 10 });
+  const store = await openStore(await server.migratedDatabase(), { connections: 10 });
   return { accounts: store.accounts, people: store.people, subscriptions: store };
 });
 
 test("access: a revocation in one process is confirmed → the others refuse the credential", async (t) => {
-  const url = await server.database();
+  const url = await server.migratedDatabase();
   const [here, there] = await Promise.all([openStore(url, { connections: 2 }), openStore(url, { connections: 2 })]);
   t.after(() => Promise.all([here.close(), there.close()]));
   await assertRevokedEverywhere(here, there);
@@ -25,7 +25,7 @@ test("access: a revocation in one process is confirmed → the others refuse the
 
 for (const processes of ["this process", "another process"]) {
   test(`access: a revocation in ${processes} is confirmed → no write with that credential appears later`, async (t) => {
-    const url = await server.database();
+    const url = await server.migratedDatabase();
     const open = () => openStore(url, { connections: 5 });
     const here = await open();
     const there = processes === "this process" ? here : await open();
@@ -38,11 +38,11 @@ for (const processes of ["this process", "another process"]) {
 }
 
 test("deletion: the process stops halfway → the next sweep finishes it", async (t) => {
-  const url = await server.database();
+  const url = await server.migratedDatabase();
   const options = { connections: 3 };
   const [first, next] = [await openStore(url, options), await openStore(url, options)];
   t.after(() => next.close());
-  await fillAccount(first, 4_711, 20_000);
+  await fillAccount(first, 4_711, 10_000);
   await fillAccount(first, 4_712, 10);
   const count = async (table: string, user: number) => {
     const [row] = await server.query(`select count(*) as rows from earmark.${table} where user_id = ${user}`, name);
@@ -65,7 +65,7 @@ test("deletion: the process stops halfway → the next sweep finishes it", async
 });
 
 test("password: changed while writers that use it wait for the list → does not wait for them, and they are refused", async (t) => {
-  const url = await server.database();
+  const url = await server.migratedDatabase();
   const store = await openStore(url, { connections: 5 });
   const other = new pg.Client({ connectionString: url });
   await other.connect();

@@ -1,4 +1,5 @@
 import { sharedPostgres } from "../../test/support/postgres.ts";
+import { query } from "../../test/support/postgres-cluster.ts";
 import { open } from "../../test/support/postgres-stores.ts";
 import { runs } from "../../test/support/properties.ts";
 import { describeConvergence } from "./app-convergence.suite.ts";
@@ -7,9 +8,13 @@ import { describeAppAccess } from "./apps-access.suite.ts";
 import { describeAppLimits } from "./apps-limits.suite.ts";
 
 const server = await sharedPostgres();
-const store = await open(await server.database());
+const url = await server.migratedDatabase();
+const store = await open(url);
 
 describeApps("PostgreSQL", store);
 describeAppAccess("PostgreSQL", store);
-describeAppLimits("PostgreSQL", () => server.database());
-describeConvergence("PostgreSQL", store, runs(20));
+describeAppLimits("PostgreSQL", store, {
+  run: (sql) => query(`${url}&options=-csearch_path%3Dearmark`, sql),
+  key: "lpad(n::text, 32, '0')::uuid",
+});
+describeConvergence("PostgreSQL", store, runs(10));

@@ -357,8 +357,8 @@ async function insertActions(
       actions.map(({ started }) => started ?? NONE),
       actions.map(({ total }) => total ?? NONE),
       actions.map(({ actedAt }) => actedAt.getTime()),
-      actions.map(({ beaten }) => beaten?.actedAt.getTime() ?? NONE),
-      actions.map(({ beaten }) => beaten?.position ?? NONE),
+      actions.map(({ superseded }) => superseded?.actedAt.getTime() ?? NONE),
+      actions.map(({ superseded }) => superseded?.position ?? NONE),
     ],
   );
 }
@@ -387,7 +387,7 @@ function toAction(row: ActionRow): StoredAction {
     ...{ sequence: Number(row.sequence), podcast: row.podcast, episode: row.media_url, kind: row.kind },
     ...{ guid: row.guid || undefined, device: row.device || undefined, actedAt: new Date(Number(row.acted_at)) },
     ...{ position: known(row.position), started: known(row.started), total: known(row.total) },
-    beaten:
+    superseded:
       Number(row.beaten_at) === NONE
         ? undefined
         : { actedAt: new Date(Number(row.beaten_at)), position: known(row.beaten_position) },

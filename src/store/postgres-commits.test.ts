@@ -8,25 +8,60 @@ import {
   databaseOf,
   isKnownFailure,
   NOW,
-  newCallers,
-  onInsert,
   open,
   openOverProxy,
-  raise,
   statementsOf,
   total,
   USER,
 } from "../../test/support/postgres-stores.ts";
+import type { Store } from "../account-store.ts";
 import {
   AccessRevoked,
   type Addition,
   asUser,
+  type Caller,
   type Outcome,
   StoreUnavailable,
   type SubscriptionStore,
 } from "../subscriptions.ts";
+import { newAccountNamed } from "./accounts-support.ts";
 
 const server = await sharedPostgres();
+const ANN = newAccountNamed("ann", { passwordHash: "hash", isCreatedByOperator: false });
+
+/** Makes every insert of subscriptions run some PL/pgSQL, either at the insert or at commit. */
+async function onInsert(url: string, when: "at insert" | "at commit", code: string): Promise<void> {
+  const trigger =
+    when === "at insert"
+      ? "trigger trouble before insert on earmark.subscriptions for each statement"
+      : "constraint trigger trouble after insert on earmark.subscriptions deferrable initially deferred for each row";
+  await server.query(
+    `create sequence tries;
+     create function trouble() returns trigger language plpgsql as $$ begin ${code}; return new; end $$;
+     create ${trigger} execute function trouble()`,
+    databaseOf(url),
+  );
+}
+
+function raise(code: string): string {
+  return `raise exception 'no' using errcode = '${code}'`;
+}
+
+/** An account with three subscriptions and two tokens, and the callers that use them. */
+async function newCallers(store: Store): Promise<{ first: Caller; second: Caller }> {
+  assert.equal(await store.accounts.create(4_711, ANN, NOW), 4_711);
+  const callerOf = async (number: number) => {
+    const credential = { id: idOf(number), kind: "token", user: 4_711, scope: "write", label: "" } as const;
+    const token = { ...credential, createdAt: NOW, usedAt: undefined, expiresAt: undefined };
+    const hash = Buffer.alloc(32, number).toString("base64url");
+    assert.equal(await store.accounts.addCredential(asUser(4_711), { credential: token, hash, atMost: 9 }), "added");
+    return { ...asUser(4_711), credentialHash: hash };
+  };
+  // One after the other, over one connection: a second one would not notice that the first is cut.
+  const callers = { first: await callerOf(1), second: await callerOf(2) };
+  await addTo(store, asUser(4_711), additions(0, 3), NOW);
+  return callers;
+}
 
 for (const isAlone of [true, false]) {
   const meanwhile = isAlone ? "" : " while another process writes";
@@ -83,7 +118,7 @@ test("commit: reply to an update lost → found to have succeeded, and not repea
 });
 
 test("begin: refused by the server → retried, and nothing is done twice", async () => {
-  const url = await server.database();
+  const url = await server.migratedDatabase();
   const store = await open(url, { connections: 1 });
   await addTo(store, asUser(USER), additions(0, 3), NOW);
   const { query } = pg.Client.prototype;
@@ -110,7 +145,7 @@ const PERMANENT = "22008";
 test("commit: connection lost while it runs → waits for its result, and for no other user", async () => {
   const { store, other, proxy, url } = await openOverProxy(server);
   for (const user of [USER, 2]) await addTo(store, asUser(user), additions(0), NOW);
-  await onInsert(server, url, "at commit", "perform pg_sleep(0.4)");
+  await onInsert(url, "at commit", "perform pg_sleep(0.4)");
   const blocker = new pg.Client({ connectionString: url });
   await blocker.connect();
   await blocker.query("begin; select 1 from earmark.lists where user_id = 2 for update");
@@ -127,7 +162,7 @@ test("commit: connection lost while it runs → waits for its result, and for no
 test("commit: lost, then refused permanently → known to have failed", async () => {
   const { store, proxy, url } = await openOverProxy(server);
   await addTo(store, asUser(USER), additions(0), NOW);
-  const cut = proxy.cutAtCommit("before", () => onInsert(server, url, "at insert", raise(PERMANENT)));
+  const cut = proxy.cutAtCommit("before", () => onInsert(url, "at insert", raise(PERMANENT)));
   await assert.rejects(addTo(store, asUser(USER), additions(1), NOW), isKnownFailure);
   await cut;
 });
@@ -135,7 +170,7 @@ test("commit: lost, then refused permanently → known to have failed", async ()
 test("change: a permanent error → no retry", async () => {
   const { store, proxy, url } = await openOverProxy(server);
   await addTo(store, asUser(USER), additions(0), NOW);
-  await onInsert(server, url, "at insert", raise(PERMANENT));
+  await onInsert(url, "at insert", raise(PERMANENT));
   const refused = async (user: number) => {
     // A connection that saw an error is replaced before it is counted.
     await total(store);
@@ -172,14 +207,7 @@ test("accounts: reply lost → done once", async () => {
     await cut;
     return result;
   };
-  const account = {
-    name: "ann",
-    issuer: "",
-    passwordHash: "hash",
-    isCreatedByOperator: false,
-    invitationHash: undefined,
-  };
-  assert.equal(await lose(() => accounts.create(4_711, account, NOW)), 4_711);
+  assert.equal(await lose(() => accounts.create(4_711, ANN, NOW)), 4_711);
   assert.equal(
     await lose(() => accounts.setPassword(asUser(4_711), { passwordHash: "other", expectedHash: "hash" }, NOW)),
     true,
@@ -224,10 +252,10 @@ for (const [name, code] of [
 ] as const) {
   for (const when of ["at insert", "at commit"] as const) {
     test(`change: ${name} ${when} → retried, and given up if it persists`, async () => {
-      const url = await server.database();
+      const url = await server.migratedDatabase();
       const store = await open(url);
       await addTo(store, asUser(USER), additions(0), NOW);
-      await onInsert(server, url, when, `if nextval('tries') <= 2 then ${raise(code)}; end if`);
+      await onInsert(url, when, `if nextval('tries') <= 2 then ${raise(code)}; end if`);
       assert.equal(statusOf((await addTo(store, asUser(USER), additions(1), NOW))[0]), "added");
       await server.query("alter sequence tries minvalue -1000000 restart with -1000000", databaseOf(url));
       await assert.rejects(addTo(store, asUser(USER), additions(2), NOW), isKnownFailure);
@@ -264,7 +292,7 @@ test("access: a change that ends its own credential, reply lost → reported as 
 test("access: a write has locked the credential → a revocation waits for it", async () => {
   const { store, other, url } = await openOverProxy(server);
   const { first } = await newCallers(store);
-  await onInsert(server, url, "at commit", "perform pg_sleep(0.5)");
+  await onInsert(url, "at commit", "perform pg_sleep(0.5)");
   const written = addTo(store, first, additions(30, 1), NOW);
   const isCommitting = "select 1 from pg_stat_activity where datname = current_database() and wait_event = 'PgSleep'";
   while ((await server.query(isCommitting, databaseOf(url))).length === 0) await sleep(1);

@@ -9,7 +9,7 @@ import { asUser, positionAt } from "../subscriptions.ts";
 
 // The tests decide when statistics are updated.
 const server = await startPostgres(["autovacuum=off"]);
-const LISTS = 100_000;
+const LISTS = 20_000;
 
 test("plans: many lists and a long one → sequences and changes never scan a whole table", async () => {
   const url = await server.database();
@@ -35,7 +35,7 @@ test("plans: many lists and a long one → sequences and changes never scan a wh
   };
   const before = await read();
   const store = await open(url, { connections: 1 });
-  const users = Array.from({ length: 1_000 }, (_, index) => 1_001 + index * 97);
+  const users = Array.from({ length: 200 }, (_, index) => 1_001 + index * 97);
   // Often enough for PostgreSQL to choose a plan that does not depend on the parameters.
   for (let round = 0; round < 10; round += 1) {
     assert.equal((await store.sequences(users)).filter((sequence) => sequence === 1).length, users.length);
@@ -47,7 +47,7 @@ test("plans: many lists and a long one → sequences and changes never scan a wh
   const { scans, rows } = await read();
   assert.equal(scans - before.scans, 0);
   const count = rows - before.rows;
-  assert.ok(count >= 1_000 && count < 10 * (1_000 + 100 + 20), `${count} rows read`);
+  assert.ok(count >= 200 && count < 10 * (200 + 100 + 20), `${count} rows read`);
 });
 
 test("plans: podcasts without subscribers are erased → never scans all subscriptions, or all of a popular feed", async () => {
@@ -58,12 +58,12 @@ test("plans: podcasts without subscribers are erased → never scans all subscri
   await server.query(
     `insert into earmark.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
      select n, 1, gen_random_uuid(), case when n % 2 = 0 then '${popular}' else gen_random_uuid() end, 0, 0, ''
-     from generate_series(1, ${LISTS}) as n`,
+     from generate_series(1, ${3 * LISTS}) as n`,
     name,
   );
   await server.query("vacuum analyze earmark.subscriptions", name);
   const feeds = await server.query(
-    "select feed from earmark.subscriptions where user_id < 1000 and user_id % 2 = 1",
+    "select feed from earmark.subscriptions where user_id < 200 and user_id % 2 = 1",
     name,
   );
   const ids = [popular, unused, ...feeds.map(({ feed }) => String(feed))];
@@ -80,7 +80,7 @@ test("plans: podcasts without subscribers are erased → never scans all subscri
   await store.close();
   const { scans, rows } = await read();
   assert.equal(scans - before.scans, 0);
-  assert.ok(rows - before.rows < 10_000, `${rows - before.rows} rows read`);
+  assert.ok(rows - before.rows < 2_000, `${rows - before.rows} rows read`);
   const left = await server.query("select feed from earmark.podcasts", name);
   assert.equal(left.length, ids.length - 1);
 });
@@ -88,23 +88,22 @@ test("plans: podcasts without subscribers are erased → never scans all subscri
 test("plans: statistics from before a user's first write → looking up many feeds or actions reads the list at most once", async () => {
   const url = await server.database();
   const name = databaseOf(url);
-  const [batches, size] = [5, 2_000];
+  const [batches, size] = [3, 2_000];
   const now = new Date();
   /** On one connection, which reports what it has read when it ends. */
-  const write = async (...users: number[]) => {
+  const write = async (user: number) => {
     const store = await open(url, { connections: 1 });
     const sync = new AppSync(store);
-    for (const user of users.map(asUser))
-      for (let start = 0; start < batches * size; start += size) {
-        await addTo(store, user, additionsOf(start, size), now);
-        const actions = additionsOf(start, size).map(({ id, feedUrl }) => ({
-          ...{ podcast: feedUrl, episode: `https://media.example/${id}`, guid: undefined, device: undefined },
-          ...{ kind: "play" as const, actedAt: now, position: 1, started: 0, total: 9 },
-        }));
-        await sync.addActions(user, { key: "phone", device: "phone" }, actions, now);
-        const keys = additionsOf(start, size).map(({ id }) => ({ id }));
-        assert.ok((await store.find(user.user, keys)).every((found) => found !== undefined));
-      }
+    for (let start = 0; start < batches * size; start += size) {
+      await addTo(store, asUser(user), additionsOf(start, size), now);
+      const actions = additionsOf(start, size).map(({ id, feedUrl }) => ({
+        ...{ podcast: feedUrl, episode: `https://media.example/${id}`, guid: undefined, device: undefined },
+        ...{ kind: "play" as const, actedAt: now, position: 1, started: 0, total: 9 },
+      }));
+      await sync.addActions(asUser(user), { key: "phone", device: "phone" }, actions, now);
+      const keys = additionsOf(start, size).map(({ id }) => ({ id }));
+      assert.ok((await store.find(user, keys)).every((found) => found !== undefined));
+    }
     await store.close();
   };
   const read = async () => {
@@ -115,8 +114,16 @@ test("plans: statistics from before a user's first write → looking up many fee
     );
     return Number(row?.["rows"]);
   };
-  await write(1, 2, 3);
-  for (const table of ["subscriptions", "episode_actions"]) await server.query(`vacuum analyze earmark.${table}`, name);
+  await write(1);
+  for (const table of ["subscriptions", "episode_actions"]) {
+    await server.query(
+      `create temp table copied as table earmark.${table};
+       update copied set user_id = 2; insert into earmark.${table} table copied;
+       update copied set user_id = 3; insert into earmark.${table} table copied`,
+      name,
+    );
+    await server.query(`vacuum analyze earmark.${table}`, name);
+  }
   await write(4);
   const before = await read();
   await write(4);

@@ -4,4 +4,4 @@ import { describePodcasts } from "./podcasts.suite.ts";
 
 const server = await sharedPostgres();
 
-describePodcasts("PostgreSQL", async () => openStore(await server.database(), { connections: 4 }));
+describePodcasts("PostgreSQL", async () => openStore(await server.migratedDatabase(), { connections: 4 }));

@@ -16,7 +16,7 @@ import { TABLES } from "./tables.ts";
 
 const server = await sharedPostgres();
 
-describeStore("PostgreSQL", await open(await server.database()));
+describeStore("PostgreSQL", await open(await server.migratedDatabase()));
 describeArchive("PostgreSQL", () => server.database());
 
 /** Opens `count` connections, so that few are left for others. */
@@ -35,8 +35,7 @@ test("open: eight processes on an empty database → all can write", async () =>
 });
 
 test("open: a newer schema → refused", async () => {
-  const url = await server.database();
-  await (await open(url)).close();
+  const url = await server.migratedDatabase();
   await server.query("update earmark.schema set version = 99", databaseOf(url));
   await assert.rejects(
     open(url),
@@ -64,7 +63,7 @@ test("open: fsync off → refused; synchronous_commit off → a warning", async 
     open(await withoutFsync.database()),
     (error: Error) => error instanceof UserError && error.message.includes("fsync=off"),
   );
-  const url = await server.database();
+  const url = await server.migratedDatabase();
   const name = databaseOf(url);
   await server.query(`alter database ${name} set synchronous_commit = off`);
   const warnings: string[] = [];
@@ -146,7 +145,7 @@ test("copy: while a database is filled → other writers wait", async () => {
 });
 
 test("ready: another schema version → not ready; page: an item is missing → an error", async () => {
-  const url = await server.database();
+  const url = await server.migratedDatabase();
   const store = await open(url);
   for (const version of [NEWEST_VERSION - 1, NEWEST_VERSION + 1]) {
     await server.query(`update earmark.schema set version = ${version}`, databaseOf(url));
@@ -158,7 +157,7 @@ test("ready: another schema version → not ready; page: an item is missing → 
 });
 
 test("close: writes are queued → written first, and later ones refused", async () => {
-  const url = await server.database();
+  const url = await server.migratedDatabase();
   const store = await open(url);
   const adding = addTo(store, asUser(USER), additions(0, 3), NOW);
   const removing = removeFrom(store, asUser(USER), idOf(1), NOW);

@@ -56,7 +56,7 @@ test("deletion: the process is killed halfway → the next sweep finishes it", a
   const file = join(folder, "killed.db");
   const options = { connections: 1 };
   const first = await openStore(`file:${file}`, options);
-  await fillAccount(first, 4_711, 20_000);
+  await fillAccount(first, 4_711, 10_000);
   await fillAccount(first, 4_712, 10);
   await first.close();
   const child = spawn(process.execPath, [EARMARK, "user", "delete", "user-4711", "--yes"], {

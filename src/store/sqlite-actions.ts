@@ -35,7 +35,7 @@ export function toAction(row: ActionRow): StoredAction {
     ...{ sequence, podcast, episode, kind, actedAt: new Date(actedAt) },
     ...{ guid: guid || undefined, device: device || undefined },
     ...{ position: known(position), started: known(started), total: known(total) },
-    beaten: beatenAt === NONE ? undefined : { actedAt: new Date(beatenAt), position: known(beatenPosition) },
+    superseded: beatenAt === NONE ? undefined : { actedAt: new Date(beatenAt), position: known(beatenPosition) },
   };
 }
 
@@ -69,7 +69,7 @@ function insertActions(statements: Statements, user: UserId, byKey: ReadonlyMap<
 
 function insertAction(statements: Statements, user: UserId, key: string, action: StoredAction): boolean {
   const { feed, episode, kind } = splitActionKey(key);
-  const { beaten } = action;
+  const { superseded } = action;
   const inserted = statements.run(
     INSERT,
     user,
@@ -85,8 +85,8 @@ function insertAction(statements: Statements, user: UserId, key: string, action:
     action.started ?? NONE,
     action.total ?? NONE,
     action.actedAt.getTime(),
-    beaten?.actedAt.getTime() ?? NONE,
-    beaten?.position ?? NONE,
+    superseded?.actedAt.getTime() ?? NONE,
+    superseded?.position ?? NONE,
   );
   return inserted === 1;
 }

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { after } from "node:test";
 import { runs } from "../../test/support/properties.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
@@ -8,11 +9,19 @@ import { describeAppAccess } from "./apps-access.suite.ts";
 import { describeAppLimits } from "./apps-limits.suite.ts";
 import { openStore } from "./engines.ts";
 
-const store = await openStore(`file:${join(temporaryFolder(), "earmark.db")}`, { connections: 1 });
-after(() => store.close());
+const file = join(temporaryFolder(), "earmark.db");
+const store = await openStore(`file:${file}`, { connections: 1 });
+const database = new DatabaseSync(file);
+after(async () => {
+  database.close();
+  await store.close();
+});
 
 describeApps("SQLite", store);
 describeAppAccess("SQLite", store);
-describeAppLimits("SQLite", async () => `file:${join(temporaryFolder(), "earmark.db")}`);
-describeConvergence("SQLite", store, runs(40));
+describeAppLimits("SQLite", store, {
+  run: async (sql) => database.prepare(sql).all(),
+  key: "cast(printf('%016d', n) as blob)",
+});
+describeConvergence("SQLite", store, runs(20));
 describeFaults(store);

@@ -46,6 +46,13 @@ export type GroupResult =
   | { readonly results: readonly JobResult[] }
   | { readonly failure: Error; readonly isOutcomeUnknown: boolean };
 
+/** Executes a group of jobs in one transaction: either the whole group is stored, or none of it. */
+export interface GroupWriter {
+  /** Returns when the commit is durable. */
+  write(jobs: readonly Job[]): GroupResult | Promise<GroupResult>;
+  close(): void | Promise<void>;
+}
+
 type PackedDetails = Pick<Update, "title" | "expectedTitle" | "folders">;
 
 /** Changes as sent between threads, because strings are cloned four times as fast as objects. */

@@ -1,4 +1,4 @@
-import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
+import type { DatabaseSync, SQLInputValue } from "node:sqlite";
 import {
   type ArtworkSize,
   type DueFeed,
@@ -27,6 +27,7 @@ import {
   toValues,
 } from "./podcast-rows.ts";
 import { wrapReadErrors } from "./sqlite-file.ts";
+import { Statements } from "./sqlite-statements.ts";
 
 /** A change to podcasts, as sent to the writer thread, which replies with the number of affected podcasts. */
 export type PodcastChange =
@@ -48,63 +49,44 @@ const CHECKED_AT_ONCE = 1_000;
 const UNUSED = "not exists (select 1 from subscriptions as s where s.feed = podcasts.feed)";
 const COLUMNS = RECORD_COLUMNS.join(", ");
 const ORPHANED_ARTWORK = "not exists (select 1 from podcasts as p where p.feed = artwork.feed)";
+const CREATE = `insert into podcasts (feed, ${COLUMNS}) values (?, ${RECORD_COLUMNS.map(() => "?").join(", ")})
+  on conflict do nothing`;
+const RECORD = `update podcasts set ${RECORD_COLUMNS.map((name) => `${name} = ?`).join(", ")}, lease_until = 0
+  where feed = ? and lease_until = ?`;
 
 /** Applies changes to podcasts inside the transaction of the writer thread. */
 export class PodcastWriter {
-  readonly #create: StatementSync;
-  readonly #refresh: StatementSync;
-  readonly #claim: StatementSync;
-  readonly #record: StatementSync;
-  readonly #addArtwork: StatementSync;
-  readonly #erase: StatementSync;
-  readonly #eraseArtwork: StatementSync;
-  readonly #eraseOfUser: StatementSync;
-  readonly #eraseArtworkOfUser: StatementSync;
+  readonly #statements: Statements;
 
   constructor(database: DatabaseSync) {
-    this.#create = database.prepare(
-      `insert into podcasts (feed, ${COLUMNS}) values (?, ${RECORD_COLUMNS.map(() => "?").join(", ")})
-       on conflict do nothing`,
-    );
-    this.#refresh = database.prepare(
-      `update podcasts set next_at = max(?2, not_before), artwork_at = 0
-       where feed = ?1 and checked_at <= ?2 - ${MIN_REFRESH_MS}`,
-    );
-    this.#claim = database.prepare(
-      "update podcasts set lease_until = ?3 where feed = ?1 and lease_until <= ?2 and next_at <= ?2",
-    );
-    this.#record = database.prepare(
-      `update podcasts set ${RECORD_COLUMNS.map((name) => `${name} = ?`).join(", ")}, lease_until = 0
-       where feed = ? and lease_until = ?`,
-    );
-    this.#addArtwork = database.prepare("insert or replace into artwork (feed, size, hash, bytes) values (?, ?, ?, ?)");
-    this.#erase = database.prepare(`delete from podcasts where feed = ? and ${UNUSED}`);
-    this.#eraseArtwork = database.prepare(`delete from artwork where feed = ? and ${ORPHANED_ARTWORK}`);
-    const ofUser = "feed in (select feed from subscriptions where user_id = ?1 and sequence > ?2)";
-    this.#eraseOfUser = database.prepare(
-      `delete from podcasts where ${ofUser}
-       and not exists (select 1 from subscriptions as s where s.feed = podcasts.feed and s.user_id <> ?1)`,
-    );
-    this.#eraseArtworkOfUser = database.prepare(`delete from artwork where ${ofUser} and ${ORPHANED_ARTWORK}`);
+    this.#statements = new Statements(database);
   }
 
   apply(change: PodcastChange): number {
     switch (change.kind) {
       case "create": {
         const values = toValues(newRecord(change.at), idKey);
-        return sum(change.feeds.map((feed) => changesOf(this.#create.run(feed, ...values))));
+        return sum(change.feeds.map((feed) => this.#statements.run(CREATE, feed, ...values)));
       }
       case "refresh":
-        return changesOf(this.#refresh.run(change.feed, change.at));
+        return this.#statements.run(
+          `update podcasts set next_at = max(?2, not_before), artwork_at = 0
+           where feed = ?1 and checked_at <= ?2 - ${MIN_REFRESH_MS}`,
+          change.feed,
+          change.at,
+        );
       case "claim":
-        return changesOf(this.#claim.run(change.feed, change.at, change.until));
+        return this.#statements.run(
+          "update podcasts set lease_until = ?3 where feed = ?1 and lease_until <= ?2 and next_at <= ?2",
+          ...[change.feed, change.at, change.until],
+        );
       case "record":
         return this.#store(change);
       case "erase-unused":
         return sum(
           change.feeds.map((feed) => {
-            const erased = changesOf(this.#erase.run(feed));
-            this.#eraseArtwork.run(feed);
+            const erased = this.#statements.run(`delete from podcasts where feed = ? and ${UNUSED}`, feed);
+            this.#statements.run(`delete from artwork where feed = ? and ${ORPHANED_ARTWORK}`, feed);
             return erased;
           }),
         );
@@ -112,22 +94,25 @@ export class PodcastWriter {
   }
 
   #store({ feed, until, record, artwork }: PodcastChange & { kind: "record" }): number {
-    const stored = changesOf(this.#record.run(...toValues(record, idKey), feed, until));
+    const stored = this.#statements.run(RECORD, ...toValues(record, idKey), feed, until);
     if (stored === 0 || artwork === undefined) return stored;
+    const add = "insert or replace into artwork (feed, size, hash, bytes) values (?, ?, ?, ?)";
     for (const size of ["small", "large"] as const)
-      this.#addArtwork.run(feed, size, idKey(artwork.hash), artwork[size]);
+      this.#statements.run(add, feed, size, idKey(artwork.hash), artwork[size]);
     return stored;
   }
 
   /** To be called before subscriptions of a deleted account are erased: erases what only they need. */
   eraseOfUser(user: UserId, afterSequence: number): void {
-    this.#eraseOfUser.run(user, afterSequence);
-    this.#eraseArtworkOfUser.run(user, afterSequence);
+    const ofUser = "feed in (select feed from subscriptions where user_id = ?1 and sequence > ?2)";
+    this.#statements.run(
+      `delete from podcasts where ${ofUser}
+       and not exists (select 1 from subscriptions as s where s.feed = podcasts.feed and s.user_id <> ?1)`,
+      user,
+      afterSequence,
+    );
+    this.#statements.run(`delete from artwork where ${ofUser} and ${ORPHANED_ARTWORK}`, user, afterSequence);
   }
-}
-
-function changesOf({ changes }: { readonly changes: number | bigint }): number {
-  return Number(changes);
 }
 
 function sum(numbers: readonly number[]): number {
@@ -148,15 +133,14 @@ type Row = (string | number | Uint8Array | null)[];
 
 /** Podcasts in SQLite: read here, written by the writer thread. */
 export class SqlitePodcasts implements PodcastStore {
-  readonly #database: DatabaseSync;
+  readonly #statements: Statements;
   readonly #write: (change: PodcastChange) => Promise<number>;
-  readonly #statements = new Map<string, StatementSync>();
   /** Versions by feed URL, valid until the database changes: looking up a hundred takes 180 µs, reading their page 270. */
   readonly #versions = new Map<string, PodcastVersion>();
   #dataVersion: unknown;
 
   constructor(database: DatabaseSync, write: (change: PodcastChange) => Promise<number>) {
-    this.#database = database;
+    this.#statements = new Statements(database);
     this.#write = write;
   }
 
@@ -318,16 +302,6 @@ export class SqlitePodcasts implements PodcastStore {
   }
 
   #all(sql: string, ...values: SQLInputValue[]): Row[] {
-    return wrapReadErrors(() => this.#prepare(sql).all(...values) as unknown as Row[]);
-  }
-
-  #prepare(sql: string): StatementSync {
-    let statement = this.#statements.get(sql);
-    if (statement === undefined) {
-      statement = this.#database.prepare(sql);
-      statement.setReturnArrays(true);
-      this.#statements.set(sql, statement);
-    }
-    return statement;
+    return wrapReadErrors(() => this.#statements.all<Row>(sql, ...values));
   }
 }

@@ -4,7 +4,14 @@ import { bytesOf } from "./keys.ts";
 import { AccountWriter } from "./sqlite-accounts.ts";
 import { AppWriter } from "./sqlite-apps.ts";
 import { isBusy, isFull, openConnection, sleep, WRITER_BUSY_MS } from "./sqlite-file.ts";
-import { type Authorized, type GroupResult, type Job, type JobResult, unpackChanges } from "./sqlite-jobs.ts";
+import {
+  type Authorized,
+  type GroupResult,
+  type GroupWriter,
+  type Job,
+  type JobResult,
+  unpackChanges,
+} from "./sqlite-jobs.ts";
 import { ListWriter } from "./sqlite-list.ts";
 import { PodcastWriter } from "./sqlite-podcasts.ts";
 import { touch } from "./sqlite-schema.ts";
@@ -14,11 +21,8 @@ const CACHE_KIB = 16 * 1024;
 /** How long a group waits for another process that is writing to the file. */
 const WAITING_MS = 10_000;
 
-/**
- * The only thread that writes. It executes a group of jobs in one transaction and replies when the commit is durable:
- * either the whole group is stored, or none of it.
- */
-class Writer {
+/** The connection that writes. */
+class Connection {
   readonly #database: DatabaseSync;
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
@@ -146,24 +150,42 @@ class Writer {
  * A failed write closes the connection: its memory may differ from the disk, because the next sync does not repeat a
  * failed one. The next group gets a new connection.
  */
+export class SqliteWriter implements GroupWriter {
+  readonly #path: string;
+  #connection: Connection | undefined;
+
+  constructor(path: string) {
+    this.#path = path;
+    this.#connection = new Connection(path);
+  }
+
+  write(jobs: readonly Job[]): GroupResult {
+    try {
+      this.#connection ??= new Connection(this.#path);
+      return { results: this.#connection.write(jobs) };
+    } catch (error) {
+      const isOutcomeUnknown = this.#connection?.isUnknown(error) ?? false;
+      this.close();
+      return { failure: error as Error, isOutcomeUnknown };
+    }
+  }
+
+  close(): void {
+    this.#connection?.close();
+    this.#connection = undefined;
+  }
+}
+
+/** Serves the thread that started this one. */
 function listen(port: NonNullable<typeof parentPort>, path: string): void {
-  let writer: Writer | undefined = new Writer(path);
+  const writer = new SqliteWriter(path);
   port.on("message", (jobs: readonly Job[] | "close") => {
-    if (jobs === "close") {
-      writer?.close();
-      port.close();
+    if (jobs !== "close") {
+      port.postMessage(writer.write(jobs));
       return;
     }
-    let result: GroupResult;
-    try {
-      writer ??= new Writer(path);
-      result = { results: writer.write(jobs) };
-    } catch (error) {
-      result = { failure: error as Error, isOutcomeUnknown: writer?.isUnknown(error) ?? false };
-      writer?.close();
-      writer = undefined;
-    }
-    port.postMessage(result);
+    writer.close();
+    port.close();
   });
   port.postMessage({ results: [] } satisfies GroupResult);
 }

@@ -33,6 +33,9 @@ async function open(path: string, options: Partial<StoreOptions> = {}): Promise<
 
 const newFile = () => join(temporaryFolder(), "data", "earmark.db");
 
+/** It waits for twenty seconds, during which the other tests run. */
+const lockedOut = lockOut();
+
 describeStore("SQLite", await open(newFile()));
 
 test("close: then open again → same list, and no log file is left", async () => {
@@ -298,7 +301,9 @@ test("close: writes are queued → written first, and later ones refused", async
   assert.equal((await (await open(file)).page(USER, { offset: 0, size: 1 })).total, 200);
 });
 
-test("lock: another program holds the file → writes fail, reads work, not ready; then it recovers", async () => {
+test("lock: another program holds the file → writes fail, reads work, not ready; then it recovers", () => lockedOut);
+
+async function lockOut(): Promise<void> {
   const file = newFile();
   const store = await open(file);
   await addTo(store, asUser(USER), additions(0, 100), NOW);
@@ -312,7 +317,7 @@ test("lock: another program holds the file → writes fail, reads work, not read
   await store.ready();
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
   assert.ok((await addTo(store, asUser(USER), additions(100, 100), NOW)).every((outcome) => !isRefusal(outcome)));
-});
+}
 
 test("lock: held briefly → the write waits", async () => {
   const file = newFile();

@@ -1,6 +1,4 @@
-import { once } from "node:events";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { Worker } from "node:worker_threads";
 import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
@@ -23,7 +21,6 @@ import {
   type UserId,
   type Window,
 } from "../subscriptions.ts";
-import { nextReply } from "../worker-reply.ts";
 import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
 import { removalsQuery, toRemoval } from "./removals.ts";
@@ -31,22 +28,27 @@ import { sampleQuery, toSample } from "./sample.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimFile, openConnection, shareFile, wrapReadErrors } from "./sqlite-file.ts";
-import { authorizedBy, type GroupResult, type Job, type JobResult, packChanges } from "./sqlite-jobs.ts";
+import { authorizedBy, type GroupWriter, type Job, type JobResult, packChanges } from "./sqlite-jobs.ts";
 import { REMOVAL_BATCH_SIZE } from "./sqlite-list.ts";
 import { SqlitePeople } from "./sqlite-people.ts";
 import { type PodcastChange, SqlitePodcasts } from "./sqlite-podcasts.ts";
 import { isSchemaCurrent, readEpoch } from "./sqlite-schema.ts";
+import { WriterThread } from "./sqlite-writer-thread.ts";
 import type { StoreOptions } from "./store-options.ts";
 import { WriteQueue } from "./write-queue.ts";
 
 const CACHE_KIB = 16 * 1024;
 
-/** One thread writes, this one reads: with a write-ahead log neither waits for the other. */
+/**
+ * In a server one thread writes and this one reads: with a write-ahead log neither waits for the other. A command has
+ * nothing else to do while it writes, and starting a thread would take a quarter of its time.
+ */
 export async function openSqlite(path: string, options: StoreOptions): Promise<Store> {
-  const release = options.allowRunningServer === true ? shareFile(path) : claimFile(path, options.onWarning);
-  let writer: WriterThread | undefined;
+  const isCommand = options.allowRunningServer === true;
+  const release = isCommand ? shareFile(path) : claimFile(path, options.onWarning);
+  let writer: GroupWriter | undefined;
   try {
-    writer = await WriterThread.start(path);
+    writer = isCommand ? new (await import("./sqlite-writer.ts")).SqliteWriter(path) : await WriterThread.start(path);
     return new SqliteStore(new Reader(path), writer, options, release);
   } catch (error) {
     // A running thread keeps the process alive.
@@ -64,17 +66,19 @@ class SqliteStore implements Store {
   readonly podcasts: PodcastStore;
   readonly connections = undefined;
   readonly #reader: Reader;
-  readonly #writer: WriterThread;
+  readonly #writer: GroupWriter;
   readonly #queue: WriteQueue<Job, JobResult>;
   readonly #release: () => void;
+  /** Whether the last group failed. */
+  #hasFailed = false;
   #onChange: OnChange = () => undefined;
   #closing: Promise<void> | undefined;
 
-  constructor(reader: Reader, writer: WriterThread, options: StoreOptions, release: () => void) {
+  constructor(reader: Reader, writer: GroupWriter, options: StoreOptions, release: () => void) {
     this.epoch = readEpoch(reader.database);
     this.#reader = reader;
     this.#writer = writer;
-    this.#queue = new WriteQueue((jobs) => writer.write(jobs), options.onCommit);
+    this.#queue = new WriteQueue((jobs) => this.#writeGroup(jobs), options.onCommit);
     this.#release = release;
     const write = async (change: AccountChange, caller: Caller, at: Date) => {
       const job = { kind: "account", change, ...authorizedBy(caller, at) } as const;
@@ -114,6 +118,15 @@ class SqliteStore implements Store {
     return result;
   }
 
+  async #writeGroup(jobs: readonly Job[]): Promise<readonly JobResult[]> {
+    const result = await this.#writer.write(jobs);
+    this.#hasFailed = "failure" in result;
+    if (!("failure" in result)) return result.results;
+    const { failure, isOutcomeUnknown } = result;
+    const message = isOutcomeUnknown ? "the outcome of a write is unknown" : "the database cannot be written";
+    throw new StoreUnavailable(message, { cause: failure, isOutcomeUnknown });
+  }
+
   async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
     return wrapReadErrors(() => this.#reader.find(user, keys));
   }
@@ -149,7 +162,7 @@ class SqliteStore implements Store {
 
   async ready(): Promise<void> {
     wrapReadErrors(() => this.#reader.check());
-    if (this.#writer.hasFailed) await this.#write({ kind: "probe" }, 0);
+    if (this.#hasFailed) await this.#write({ kind: "probe" }, 0);
   }
 
   close(): Promise<void> {
@@ -325,74 +338,4 @@ class Reader {
 
 function toSubscription([id, feedUrl, subscribedAt, , title, folders]: ItemRow): Subscription {
   return withDetails({ id: idOfKey(id), feedUrl, subscribedAt: new Date(subscribedAt) }, title, folders);
-}
-
-/** The thread that writes. If it dies, the next group starts it again. */
-class WriterThread {
-  readonly #path: string;
-  #worker: Worker | undefined;
-  #hasFailed = false;
-
-  static async start(path: string): Promise<WriterThread> {
-    const thread = new WriterThread(path);
-    await thread.#startWorker();
-    return thread;
-  }
-
-  private constructor(path: string) {
-    this.#path = path;
-  }
-
-  async write(jobs: readonly Job[]): Promise<readonly JobResult[]> {
-    const result = await this.#ask(jobs);
-    this.#hasFailed = "failure" in result;
-    if (!("failure" in result)) return result.results;
-    const { failure, isOutcomeUnknown } = result;
-    const message = isOutcomeUnknown ? "the outcome of a write is unknown" : "the database cannot be written";
-    throw new StoreUnavailable(message, { cause: failure, isOutcomeUnknown });
-  }
-
-  /** Whether the last group failed. */
-  get hasFailed(): boolean {
-    return this.#hasFailed;
-  }
-
-  async close(): Promise<void> {
-    const worker = this.#worker;
-    if (worker === undefined) return;
-    worker.postMessage("close");
-    await once(worker, "exit");
-  }
-
-  async #ask(jobs: readonly Job[]): Promise<GroupResult> {
-    try {
-      const worker = this.#worker ?? (await this.#startWorker());
-      worker.postMessage(jobs);
-      return await nextReply<GroupResult>(worker, unknownOutcome);
-    } catch (error) {
-      return { failure: error as Error, isOutcomeUnknown: false };
-    }
-  }
-
-  async #startWorker(): Promise<Worker> {
-    const worker = new Worker(new URL("./sqlite-writer.ts", import.meta.url), {
-      workerData: this.#path,
-      // Jobs are short-lived. The default on a large machine is 67 MB per thread, for a gain of 1 %.
-      resourceLimits: { maxYoungGenerationSizeMb: 16 },
-    });
-    // A pending request gets the error too; without a listener, an error at any other time would end the process.
-    worker.on("error", () => undefined);
-    worker.once("exit", () => {
-      if (this.#worker === worker) this.#worker = undefined;
-    });
-    const result = await nextReply<GroupResult>(worker, unknownOutcome);
-    if ("failure" in result) throw result.failure;
-    this.#worker = worker;
-    return worker;
-  }
-}
-
-/** If the writer ends during a group, how much of it was written is unknown. */
-function unknownOutcome(failure: Error): GroupResult {
-  return { failure, isOutcomeUnknown: true };
 }

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fc, runs } from "../support/properties.ts";
+import { anyText, fc, runs } from "../support/properties.ts";
 import { oddBodies } from "../support/properties-documents.ts";
 import { type HttpResponse, startServer } from "../support/server.ts";
 import { ACTIONS, ADD_ACTIONS, CHANGE_FEEDS, FEEDS, feedUrl, type Json, mediaUrl } from "./app.ts";
@@ -44,14 +44,14 @@ test("properties: any body on any upload of apps → 200 or a JSON error", async
       const response = await call(method, path, { body });
       if (response.status !== 200) checkRefusal(response);
     }),
-    { numRuns: runs(200) },
+    { numRuns: runs(60) },
   );
 });
 
 test("properties: any query of apps → 200 or a JSON error", async () => {
   const { call } = await startServer();
   const query = fc.oneof(
-    fc.webQueryParameters(),
+    fc.array(fc.oneof(anyText, fc.constantFrom("=", "&", "%", "since"))).map((parts) => parts.join("")),
     fc.nat().map((since) => `since=${since}`),
     fc.constantFrom(...JUNK),
   );
@@ -61,13 +61,13 @@ test("properties: any query of apps → 200 or a JSON error", async () => {
       const response = await call("GET", `${start}?${encodeURI(text.replace(/^\?/, "").toWellFormed())}`);
       if (response.status !== 200) checkRefusal(response);
     }),
-    { numRuns: runs(100) },
+    { numRuns: runs(30) },
   );
 });
 
 const badFeed = fc.oneof(
   fc.constantFrom<unknown>("", " ", null, 5, {}, [], "antennapod_local:x", "https://", "ftp://a.example/f"),
-  fc.string({ unit: "binary" }),
+  anyText,
   fc.constant(feedUrl("\u0000")),
   fc.constant(feedUrl("x".repeat(2_048))),
 );
@@ -94,7 +94,7 @@ test("properties: invalid feeds among others → all others are added, and remov
       assert.equal(removed.status, 200, removed.text);
       assert.deepEqual(await lists(), []);
     }),
-    { numRuns: runs(30) },
+    { numRuns: runs(10) },
   );
 });
 
@@ -103,12 +103,8 @@ test("properties: invalid actions among others → all others are stored", async
   const base = { podcast: feedUrl("p"), action: "play", started: 0, total: 100, timestamp: "2026-01-01T10:00:00" };
   const badAction = fc.oneof(
     fc.constantFrom<unknown>(null, 1, "play", [], {}, { ...base }, { ...base, episode: "x", position: 1 }),
-    fc
-      .string({ unit: "binary" })
-      .map((action) => ({ ...base, episode: mediaUrl("1"), position: 1, action: `x${action}` })),
-    fc
-      .string({ unit: "binary" })
-      .map((guid) => ({ ...base, episode: mediaUrl("1"), position: 1, guid: `\u0000${guid}` })),
+    anyText.map((action) => ({ ...base, episode: mediaUrl("1"), position: 1, action: `x${action}` })),
+    anyText.map((guid) => ({ ...base, episode: mediaUrl("1"), position: 1, guid: `\u0000${guid}` })),
     fc.constant({ ...base, episode: mediaUrl("1"), position: 1, timestamp: "2026-02-30T00:00:00" }),
     fc.constant({ ...base, episode: mediaUrl("1"), position: -1, started: -1, total: -1, timestamp: undefined }),
   );
@@ -127,6 +123,6 @@ test("properties: invalid actions among others → all others are stored", async
         good.map(({ episode }) => [episode, position]),
       );
     }),
-    { numRuns: runs(30) },
+    { numRuns: runs(10) },
   );
 });

@@ -1,15 +1,13 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { isRefused } from "../../src/account-refusals.ts";
 import type { Store } from "../../src/account-store.ts";
 import { Accounts } from "../../src/accounts.ts";
-import { openStore } from "../../src/store/engines.ts";
 import { asUser } from "../../src/subscriptions.ts";
-import { runInProcess } from "./commands.ts";
+import { createAccount } from "./accounts.ts";
+import { lines, runInProcess, serveInProcess, withStore } from "./commands.ts";
 import { sharedPostgres } from "./postgres.ts";
-import { type Ended, type RunningServer, run, SERVE, start } from "./process.ts";
+import { type Ended, run, type Server, start } from "./process.ts";
 import { ATOMIC, add, callServer, type HttpResponse, newId, PLAIN, temporaryFolder } from "./server.ts";
 
 export type Settings = Readonly<Record<string, string>>;
@@ -60,83 +58,58 @@ export async function createToken(database: string, name: string, ...options: re
 
 /** All users, or the tokens of one user, from `--json`. */
 export async function list(database: string, ...command: readonly string[]): Promise<Record<string, unknown>[]> {
-  const { code, stdout, stderr } = await earmark(database, [...command, "--json", "--quiet"]);
-  assert.deepEqual([code, stderr], [0, ""]);
-  return stdout
-    .split("\n")
-    .filter((line) => line !== "")
-    .map((line) => JSON.parse(line));
+  const ended = await earmark(database, [...command, "--json", "--quiet"]);
+  assert.deepEqual([ended.code, ended.stderr], [0, ""]);
+  return lines(ended).map((line) => JSON.parse(line));
 }
 
 /** Works on a database without starting the program, which is much faster. */
-export async function within<T>(database: string, work: (accounts: Accounts, store: Store) => Promise<T>): Promise<T> {
-  const store = await openStore(database, { connections: 1, allowRunningServer: true });
-  try {
-    return await work(new Accounts(store.accounts, { signUp: false }), store);
-  } finally {
-    await store.close();
-  }
-}
+export const within = <T>(database: string, work: (accounts: Accounts, store: Store) => Promise<T>) =>
+  withStore(database, (store) => work(new Accounts(store.accounts, { signUp: false }), store));
 
 export const namesOf = (database: string) =>
-  within(database, async (_accounts, store) => {
+  withStore(database, async (store) => {
     const { people } = await store.people.page({ offset: 0, size: 100 });
     return people.map(({ name }) => name).sort();
   });
 
 /** Creates an account with a token. */
 export const prepare = (database: string, name: string, password = PASSWORD) =>
-  within(database, async (accounts) => {
-    const made = await accounts.create(name, password, new Date());
-    assert.ok(!isRefused(made));
+  within(database, async (accounts, store) => {
+    const { user } = await createAccount(store, { name, password }, new Date());
     const wish = { label: "an app", scope: "write", expiresAt: undefined } as const;
-    const opened = await accounts.createToken(asUser(made.user), wish, new Date());
+    const opened = await accounts.createToken(asUser(user), wish, new Date());
     assert.ok(!isRefused(opened));
     return opened.secret;
   });
 
-/** A few at a time, because a command spends most of its time on one core. */
-export async function forEach<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const rest = items.values();
-  await Promise.all(
-    Array.from({ length: 3 }, async () => {
-      for (const item of rest) await work(item);
-    }),
+export const serve = (database: string, settings: Settings = {}) =>
+  serveInProcess({ DATABASE_URL: database, ...WITH_ACCOUNTS, ...settings });
+
+/** A server in a process of its own, for tests of several processes on one database. */
+export const serveProcess = (database: string, settings: Settings = {}) =>
+  start({ DATABASE_URL: database, ...WITH_ACCOUNTS, ...settings });
+
+export async function stop(...servers: readonly Server[]): Promise<void> {
+  assert.deepEqual(
+    await Promise.all(servers.map((server) => server.stop())),
+    servers.map(() => 0),
   );
 }
 
-/** The passwords among them that sign in. */
-export const passwordsOf = (database: string, name: string, candidates: readonly string[]) =>
-  within(database, async (accounts) => {
-    const right: string[] = [];
-    for (const password of candidates) {
-      const opened = await accounts.signIn({ name, password, networks: ["test"], label: "test" }, new Date());
-      if (!isRefused(opened)) right.push(password);
-    }
-    return right;
-  });
-
-export const serve = (database: string, settings: Settings = {}) =>
-  start({ DATABASE_URL: database, ...WITH_ACCOUNTS, ...settings });
-
-export async function stop(...servers: readonly RunningServer[]): Promise<void> {
-  for (const { child } of servers) child.kill("SIGTERM");
-  for (const { ended } of servers) assert.equal(await ended, 0);
-}
-
 export const bearer = (token: string) => ({ Authorization: `Bearer ${token}` });
-export const me = ({ port }: RunningServer, headers: Settings) => callServer(port, "GET", "/v1/me", { headers });
-export const statusOfToken = async ({ port }: RunningServer, token: string) =>
+export const me = ({ port }: Server, headers: Settings) => callServer(port, "GET", "/v1/me", { headers });
+export const statusOfToken = async ({ port }: Server, token: string) =>
   (await callServer(port, "GET", "/v1/subscriptions", { headers: bearer(token) })).status;
 
-export const post = ({ port }: RunningServer, path: string, type: string, attributes: object) =>
+export const post = ({ port }: Server, path: string, type: string, attributes: object) =>
   callServer(port, "POST", path, {
     headers: { "Content-Type": PLAIN },
     body: JSON.stringify({ data: { type, attributes } }),
   });
-export const signIn = (server: RunningServer, name: string, password: string) =>
+export const signIn = (server: Server, name: string, password: string) =>
   post(server, "/v1/sessions", "session", { name, password });
-export const signUp = (server: RunningServer, invitation: string, name: string) =>
+export const signUp = (server: Server, invitation: string, name: string) =>
   post(server, "/v1/accounts", "account", { name, password: PASSWORD, invitation });
 
 export function cookieOf(response: HttpResponse): Settings {
@@ -144,7 +117,7 @@ export function cookieOf(response: HttpResponse): Settings {
   return { Cookie: cookie.split(";")[0] ?? "" };
 }
 
-export function subscribe({ port }: RunningServer, count: number, headers: Settings = {}): Promise<HttpResponse> {
+export function subscribe({ port }: Server, count: number, headers: Settings = {}): Promise<HttpResponse> {
   const operations = Array.from({ length: count }, () => {
     const id = newId();
     return add(id, `https://feeds.example/${id}`);
@@ -155,34 +128,11 @@ export function subscribe({ port }: RunningServer, count: number, headers: Setti
   });
 }
 
-export async function feedsOf({ port }: RunningServer, headers: Settings = {}): Promise<string[]> {
+export async function feedsOf({ port }: Server, headers: Settings = {}): Promise<string[]> {
   const { status, json } = await callServer(port, "GET", "/v1/subscriptions", { headers });
   assert.equal(status, 200);
   return json.data.map((item: { attributes: { feed_url: string } }) => item.attributes.feed_url);
 }
-
-/** Starts a server and reads its standard error, which is complete: the server has answered a request since. */
-export async function serveWithStderr(
-  database: string,
-  settings: Settings = {},
-): Promise<{ server: RunningServer; log: string; stderr: string; secret: string | undefined }> {
-  const file = join(temporaryFolder(), "stderr");
-  const command = ["/bin/sh", "-c", `exec "$@" 2>"${file}"`, "sh", ...SERVE];
-  const server = await start({ DATABASE_URL: database, ...WITH_ACCOUNTS, ...settings }, command);
-  await callServer(server.port, "GET", "/readyz");
-  const stderr = readFileSync(file, "utf8");
-  return { server, log: server.output(), stderr, secret: /http:\S+\/join#(\S+)/.exec(stderr)?.[1] };
-}
-
-export type Case = readonly [args: readonly string[], code: number, words: RegExp];
-
-/** Expects no data, this exit code, and a message that gives the reason. */
-export const assertAllRefused = (database: string, cases: readonly Case[]) =>
-  forEach(cases, async ([args, code, words]) => {
-    const ended = await earmark(database, args, { input: PASSWORD });
-    assert.deepEqual([ended.code, ended.stdout], [code, ""], `${args.join(" ")}: ${ended.stderr}`);
-    assert.match(ended.stderr, words);
-  });
 
 /**
  * Runs a command at a simulated terminal: Node has no pseudo terminals. `<silent>` and `<echo>` mark where echo was
@@ -214,19 +164,3 @@ export async function atTerminal(
 
 export const CTRL_C = "\u0003";
 export const CTRL_D = "\u0004";
-
-/** Sends all requests at once and returns how many were accepted; the others must have Retry-After. */
-export async function countAccepted(
-  requests: readonly (() => Promise<HttpResponse>)[],
-  passing: number,
-): Promise<number> {
-  const responses = await Promise.all(requests.map((request) => request()));
-  const refused = responses.filter(({ status }) => status !== passing);
-  for (const { status, headers } of refused) {
-    assert.equal(status, 429);
-    const seconds = Number(headers["retry-after"]);
-    // A minute, and more if this request was received before the ones that used up the limit.
-    assert.ok(Number.isInteger(seconds) && seconds >= 1 && seconds <= 120, String(headers["retry-after"]));
-  }
-  return responses.length - refused.length;
-}

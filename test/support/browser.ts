@@ -141,9 +141,7 @@ async function watch(context: BrowserContext, origin: string): Promise<WatchedPa
     if (
       isCancelled &&
       (responded.has(request) ||
-        /\/v1\/(changes|devices|events|me|subscriptions)$|\/assets\/(add|outcomes|passwordless|podcast|sign-in)/.test(
-          new URL(request.url()).pathname,
-        ))
+        /\/v1\/(changes|devices|events|me|subscriptions)$|\/assets\//.test(new URL(request.url()).pathname))
     )
       return;
     reported.push(request.url());

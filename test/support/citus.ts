@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { engineFor } from "../../src/store/engines.ts";
-import { query } from "./postgres-cluster.ts";
+import { query, setNewEpoch } from "./postgres-cluster.ts";
 
 /** URLs of the nodes of a running Citus cluster, the coordinator first. Empty without TEST_CITUS_URLS. */
 export const NODES = (process.env["TEST_CITUS_URLS"] ?? "").split(",").filter((url) => url !== "");
@@ -54,10 +54,7 @@ export async function createDistributedDatabase(): Promise<string> {
   if (template !== undefined) {
     const name = newName();
     await Promise.all(NODES.map((node) => query(node, `create database ${name} template ${template}`)));
-    const url = databaseOn(NODES[0] ?? "", name);
-    // Otherwise it would accept states of its sisters.
-    await query(url, `update earmark.epoch set value = '\\x${randomBytes(8).toString("hex")}'`);
-    return url;
+    return setNewEpoch(databaseOn(NODES[0] ?? "", name));
   }
   const url = await createClusterDatabase();
   await engineFor(url).migrate(url, { distribute: true });

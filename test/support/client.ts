@@ -36,9 +36,7 @@ const server = await startServer({
 export const { url: serverUrl, port: serverPort } = server;
 
 /** Creates an account with an empty list. */
-export async function newPerson({
-  store,
-}: Pick<TestServer, "store"> = server): Promise<{ readonly name: string; readonly token: string }> {
+export async function newPerson({ store }: Pick<TestServer, "store"> = server) {
   const { name, Authorization } = await newUser({ store });
   return { name, token: Authorization.slice("Bearer ".length) };
 }

@@ -23,7 +23,9 @@ export async function buildExamples(): Promise<string> {
   for (const name of ["node.mjs", "sync.mjs"])
     assert.match(readFileSync(join(folder, "examples", name), "utf8"), /\(cd client && npm run build\)/);
   const PATH = [dirname(process.execPath), process.env["PATH"]].join(delimiter);
-  await run("npm", ["run", "build"], { cwd: client, env: { ...cleanEnvironment({}), PATH } });
+  const { scripts } = JSON.parse(readFileSync(join(client, "package.json"), "utf8")) as { scripts: { build: string } };
+  // As npm runs it, which takes longer to start than to run this.
+  await run("sh", ["-c", scripts.build], { cwd: client, env: { ...cleanEnvironment({}), PATH } });
   return folder;
 }
 

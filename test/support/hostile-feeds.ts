@@ -62,7 +62,7 @@ export const TEXTS: HostileFeeds = {
 
 const HEAD = "<rss><channel><title>T</title>";
 const ITEM = `<item><title>${"x".repeat(1_000)}</title></item>`;
-const BOMB = gzipSync(Buffer.alloc(256 * MIB, " "), { level: 1 });
+const BOMB = gzipSync(Buffer.alloc(32 * MIB, " "), { level: 1 });
 
 const endless =
   (before: string, piece: string, status = 200): RequestListener =>
@@ -82,7 +82,7 @@ export const SIZES: HostileFeeds = {
   "endless-blanks": { respond: endless("", " "), title: undefined },
   "endless-404": { respond: endless(HEAD, ITEM, 404), title: undefined },
   bomb: { respond: send(BOMB, GZIP), title: undefined },
-  "bomb-of-items": { respond: send(gzipSync(HEAD + ITEM.repeat(50_000)), GZIP), title: "T" },
+  "bomb-of-items": { respond: send(gzipSync(HEAD + ITEM.repeat(10_000)), GZIP), title: "T" },
   "bomb-in-bomb": { respond: send(gzipSync(BOMB), { "content-encoding": "gzip, gzip" }), title: undefined },
   "truncated-gzip": { respond: send(gzipSync(titled("T")).subarray(0, -12), GZIP), title: undefined },
   reset: {

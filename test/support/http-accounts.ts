@@ -3,8 +3,8 @@ import { isRefused } from "../../src/account-refusals.ts";
 import { Accounts } from "../../src/accounts.ts";
 import { People } from "../../src/people.ts";
 import { asUser } from "../../src/subscriptions.ts";
-import { createAccount } from "./accounts.ts";
-import { type HttpResponse, PLAIN, startServer, type TestServer } from "./server.ts";
+import { createAccount, document as documentOf, fromElsewhere as fromNewNetwork } from "./accounts.ts";
+import { type HttpResponse, operate, PLAIN, startServer, type TestServer } from "./server.ts";
 
 export const PASSWORD = "correct horse battery";
 export const MINUTE = 60_000;
@@ -29,14 +29,7 @@ export async function start(settings: Readonly<Record<string, string>> = {}) {
   };
 }
 
-let networks = 0;
-/** Headers of a request from a network that no other request uses, so that no rate limit applies. */
-export const fromNewNetwork = () => {
-  networks += 1;
-  return { "X-Forwarded-For": `10.${networks >> 16}.${(networks >> 8) & 255}.${networks & 255}` };
-};
-
-export const documentOf = (type: string, attributes: object) => JSON.stringify({ data: { type, attributes } });
+export { documentOf, fromNewNetwork };
 
 export const signUp = ({ call }: TestServer, name: unknown, password: unknown = PASSWORD, more: object = {}) =>
   call("POST", "/v1/accounts", {
@@ -65,6 +58,15 @@ export async function newUser(
   const issued = await accounts.createToken(asUser(user), { label: "phone", scope, expiresAt: undefined }, now());
   assert.ok(!isRefused(issued));
   return { name, Cookie: cookie, Authorization: `Bearer ${issued.secret}`, tokenId: issued.credential.id };
+}
+
+/** The server as a new user sees it, whose list is empty. */
+export async function asNewUser(server: TestServer) {
+  const { Authorization } = await newUser(server);
+  const call: TestServer["call"] = (method, path, options = {}) =>
+    server.call(method, path, { ...options, headers: { Authorization, ...options.headers } });
+  const operateAsUser: TestServer["operate"] = (operations) => operate(call, operations);
+  return { ...server, Authorization, call, operate: operateAsUser };
 }
 
 export const titleOf = ({ json }: HttpResponse) => json.errors[0].title;

@@ -2,12 +2,13 @@ import { once } from "node:events";
 import { createServer, type RequestListener } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after } from "node:test";
+import type { Later } from "./postgres.ts";
 
 /** Starts an HTTP server that is closed after the tests of the file. */
-export async function listen(listener: RequestListener, host = "127.0.0.1"): Promise<string> {
+export async function listen(listener: RequestListener, host = "127.0.0.1", later: Later = after): Promise<string> {
   const server = createServer(listener).listen(0, host);
   await once(server, "listening");
-  after(() => {
+  later(() => {
     server.close();
     server.closeAllConnections();
   });

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import {
   chmodSync,
@@ -108,6 +109,12 @@ export async function query(url: string, sql: string): Promise<Record<string, un
   } finally {
     await client.end();
   }
+}
+
+/** Returns the URL. Without a new epoch, a copy of a database would accept states of its sisters. */
+export async function setNewEpoch(url: string): Promise<string> {
+  await query(url, `update earmark.epoch set value = '\\x${randomBytes(8).toString("hex")}'`);
+  return url;
 }
 
 export async function freePort(): Promise<number> {

@@ -1,12 +1,15 @@
 import type { ChildProcess } from "node:child_process";
-import { randomBytes } from "node:crypto";
+import { hash, randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { chmodSync, cpSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
-import { createDistributedDatabase, NODES } from "./citus.ts";
+import { engineFor } from "../../src/store/engines.ts";
+import { codeOf } from "../../src/store/postgres-connection.ts";
+import { MIGRATIONS } from "../../src/store/postgres-migrations.ts";
+import { createDistributedDatabase, databaseOn, NODES } from "./citus.ts";
 import {
   type Cluster,
   copyData,
@@ -15,14 +18,20 @@ import {
   launch,
   makeCluster,
   query,
+  setNewEpoch,
   urlOf,
 } from "./postgres-cluster.ts";
+
+/** On a busy machine, a connection may take longer than the default. */
+export const CONNECT_TIMEOUT = "connect_timeout=20";
 
 /** A server that other tests may use at the same time. */
 export interface SharedPostgres {
   readonly port: number;
-  /** Creates a database. */
+  /** Creates an empty database. */
   database(): Promise<string>;
+  /** Creates a database with Earmark's tables, sooner than a migration does. */
+  migratedDatabase(): Promise<string>;
   query(sql: string, database?: string): Promise<Record<string, unknown>[]>;
 }
 
@@ -44,10 +53,17 @@ export async function sharedPostgres(): Promise<SharedPostgres> {
   const [coordinator] = NODES;
   const given = coordinator ?? process.env["TEST_POSTGRES_URL"];
   if (given === undefined) return startPostgres(["max_connections=300"]);
+  const shared = accessTo(given);
+  if (coordinator === undefined) return shared;
+  return { ...shared, database: createDistributedDatabase, migratedDatabase: createDistributedDatabase };
+}
+
+function accessTo(url: string): SharedPostgres {
   return {
-    port: Number(new URL(given).port || 5_432),
-    database: () => (coordinator === undefined ? createDatabase(given) : createDistributedDatabase()),
-    query: (sql, database = "postgres") => query(Object.assign(new URL(given), { pathname: `/${database}` }).href, sql),
+    port: Number(new URL(url).port || 5_432),
+    database: () => createDatabase(url),
+    migratedDatabase: () => copyMigrated(url),
+    query: (sql, database = "postgres") => query(databaseOn(url, database), sql),
   };
 }
 
@@ -90,10 +106,9 @@ async function runServer(cluster: Cluster, settings: readonly string[], later: L
   later(() => stop("immediate"));
   await start();
   return {
-    port,
+    ...accessTo(urlOf(port, "postgres")),
     start,
     stop,
-    query: (sql, database = "postgres") => query(urlOf(port, database), sql),
     async standby() {
       const copy = `${cluster.data}-standby`;
       await stop("fast");
@@ -104,16 +119,30 @@ async function runServer(cluster: Cluster, settings: readonly string[], later: L
       const follow = `primary_conninfo=host=127.0.0.1 port=${port} user=earmark`;
       return runServer({ ...cluster, data: copy }, [...settings, follow], later);
     },
-    database: () => createDatabase(urlOf(port, "postgres")),
   };
 }
 
-async function createDatabase(server: string): Promise<string> {
+/** A migrated database to copy. The server may also have one of another version. */
+const MIGRATED = `test_${hash("sha256", MIGRATIONS.join()).slice(0, 12)}`;
+
+async function copyMigrated(server: string): Promise<string> {
+  try {
+    return await setNewEpoch(await createDatabase(server, `template ${MIGRATED}`));
+  } catch (error) {
+    if (codeOf(error) !== "3D000") throw error;
+  }
+  const url = await createDatabase(server);
+  await engineFor(url).migrate(url, { distribute: false });
+  await query(server, `alter database ${new URL(url).pathname.slice(1)} rename to ${MIGRATED}`).catch((error) => {
+    // Another process was faster.
+    if (codeOf(error) !== "42P04") throw error;
+  });
+  return copyMigrated(server);
+}
+
+async function createDatabase(server: string, options = ""): Promise<string> {
   const name = `test_${randomBytes(6).toString("hex")}`;
-  await query(server, `create database ${name}`);
-  const url = new URL(server);
-  url.pathname = `/${name}`;
-  // On a busy machine, a connection may take longer than the default.
-  url.searchParams.set("connect_timeout", "20");
-  return url.href;
+  await query(server, `create database ${name} ${options}`);
+  const url = databaseOn(server, name);
+  return `${url}${url.includes("?") ? "&" : "?"}${CONNECT_TIMEOUT}`;
 }

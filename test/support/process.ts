@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import type { Readable } from "node:stream";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 
@@ -13,13 +14,19 @@ const { scripts } = JSON.parse(readFileSync(new URL("../../package.json", import
 export const START_OPTIONS = scripts.start.split(" ").filter((word) => word.startsWith("--"));
 export const SERVE: readonly string[] = [process.execPath, ...START_OPTIONS, EARMARK, "serve"];
 
-export interface RunningServer {
-  readonly child: ChildProcess;
+/** A server that is running: in its own process, or in this one. */
+export interface Server {
   readonly url: string;
   readonly port: number;
   readonly output: () => string;
-  /** Resolves when the process has ended: its exit code, or the signal that ended it. */
+  /** Resolves when it has ended: its exit code, or the signal that ended it. */
   readonly ended: Promise<number | string>;
+  /** Asks it to end, and waits. */
+  readonly stop: () => Promise<number | string>;
+}
+
+export interface RunningServer extends Server {
+  readonly child: ChildProcess;
 }
 
 /** What a run of the program said and how it ended. */
@@ -74,17 +81,30 @@ export function launch(
     env: cleanEnvironment({ PORT: "0", ...settings }),
     stdio: ["ignore", "pipe", "pipe"],
   });
-  let output = "";
   const ended = once(child, "exit").then(([code, signal]) => signal ?? code);
-  const listening = new Promise<RunningServer>((resolve, reject) => {
+  const stop = () => child.kill("SIGTERM");
+  const listening = whenListening([child.stdout, child.stderr], ended, stop);
+  return { child, listening: listening.then((server) => ({ child, ...server })) };
+}
+
+/** The server when it has written its URL to one of the outputs. */
+export function whenListening(
+  outputs: readonly Readable[],
+  ended: Promise<number | string>,
+  requestStop: () => unknown,
+): Promise<Server> {
+  let output = "";
+  const stop = () => {
+    requestStop();
+    return ended;
+  };
+  return new Promise((resolve, reject) => {
     const read = (chunk: Buffer) => {
       output += chunk;
       const url = /"url":"([^"]+)"/.exec(output)?.[1];
-      if (url !== undefined) resolve({ child, url, port: Number(new URL(url).port), output: () => output, ended });
+      if (url !== undefined) resolve({ url, port: Number(new URL(url).port), output: () => output, ended, stop });
     };
-    child.stdout.on("data", read);
-    child.stderr.on("data", read);
+    for (const stream of outputs) stream.on("data", read);
     void ended.then((code) => reject(new Error(`the server ended with ${code}: ${output}`)));
   });
-  return { child, listening };
 }

@@ -1,4 +1,4 @@
-import fc from "fast-check";
+import { anyText, fc } from "./properties.ts";
 
 const MEMBERS = [
   "atomic:operations",
@@ -24,7 +24,8 @@ export function oddBodies(familiar: readonly string[]): fc.Arbitrary<string | Ui
       fc.constant(null),
       fc.boolean(),
       fc.double(),
-      fc.string({ unit: "binary" }),
+      fc.string(),
+      anyText,
       member,
       fc.constantFrom(...familiar),
       fc.array(tie("value"), { maxLength: 4 }),

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { createClient, EarmarkError, NetworkError, openReplica } from "../../client/src/index.ts";
 import { fileStorage } from "../../client/src/node.ts";
 import { randomFrom } from "./replica-runs.ts";
@@ -32,6 +33,7 @@ for (let step = 0; ; step += 1) {
     // While the server is down, edits wait.
     await replica.sync().catch((error: unknown) => {
       if (!(error instanceof NetworkError) && !(error instanceof EarmarkError && error.status === 503)) throw error;
+      return sleep(20);
     });
     console.log("synced");
   }

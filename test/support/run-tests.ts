@@ -8,15 +8,15 @@ import { fileURLToPath } from "node:url";
 export const API_TESTS = [
   "src/http/{operations,updates,changes,events,subscriptions,accounts,imports,quota}*.test.ts",
   "src/http/{app-authentication,nextcloud}.test.ts",
-  "test/{access-apps,access-ends,podcasts,properties}*.test.ts",
+  "test/{access-apps,access-ends,podcasts-api,podcasts-fetch,podcasts-private,properties}*.test.ts",
   "test/apps/*.test.ts",
 ];
 
-/** Tests that measure the memory or speed of their process, or replace its timers for good. */
+/** Tests that measure the memory or speed of their process, replace its timers for good, or hash at the real cost. */
 const ALONE = [
   "src/http/{body,body-framing,event-hub,pipelining,timeouts}.test.ts",
-  "src/{limits,opml/read}.test.ts",
-  "test/linear-*.test.ts",
+  "src/{limits,passwords,opml/read}.test.ts",
+  "reliability/linear-*.test.ts",
 ];
 
 /** A test file that takes longer has hung, and so has a process that does not end after its last file. */
@@ -24,7 +24,7 @@ const TIMEOUT_MS = 10 * 60_000;
 /** A file that failed may have left something open. */
 const FAILED_TIMEOUT_MS = 30_000;
 /** Test files also wait, for timers and other programs. More of them than cores keep the cores busy. */
-const AT_A_TIME = Math.ceil(1.5 * availableParallelism());
+const AT_A_TIME = 2 * availableParallelism();
 
 const PROGRAM = fileURLToPath(new URL("test-process.ts", import.meta.url));
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));

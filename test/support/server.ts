@@ -1,5 +1,5 @@
 import { mkdtempSync, rmSync } from "node:fs";
-import { request } from "node:http";
+import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
@@ -9,6 +9,7 @@ import { type Config, readConfig } from "../../src/config.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { createServer, type Server } from "../../src/http/server.ts";
 import { openStore } from "../../src/store/engines.ts";
+import "./fast-passwords.ts";
 import { checkResponse } from "./openapi.ts";
 import { type Later, sharedPostgres } from "./postgres.ts";
 
@@ -62,7 +63,7 @@ export async function startServer(
   later: Later = after,
 ): Promise<TestServer> {
   const folder = temporaryFolder(later);
-  const databaseUrl = (await postgres?.database()) ?? "file:earmark.db";
+  const databaseUrl = (await postgres?.migratedDatabase()) ?? "file:earmark.db";
   const settings = { PORT: "0", DATABASE_URL: databaseUrl, EARMARK_FETCH_FEEDS: "false", ...environment };
   const config: Config = readConfig(settings, folder);
   const store = await openStore(config.databaseUrl, {
@@ -99,21 +100,24 @@ export async function startServer(
     server,
     log: () => lines.join(""),
     call,
-    async operate(operations) {
-      const body = JSON.stringify({ "atomic:operations": operations });
-      const response = await call("POST", "/v1/operations", {
-        headers: { "Content-Type": ATOMIC, Accept: ATOMIC },
-        body,
-      });
-      if (response.status !== 200) throw new Error(`${response.status}: ${response.text}`);
-      return response.json["atomic:results"];
-    },
+    operate: (operations) => operate(call, operations),
     close,
   };
 }
 
+/** Posts operations and returns their results. */
+export async function operate(call: TestServer["call"], operations: readonly unknown[]): Promise<Json[]> {
+  const body = JSON.stringify({ "atomic:operations": operations });
+  const headers = { "Content-Type": ATOMIC, Accept: ATOMIC };
+  const response = await call("POST", "/v1/operations", { headers, body });
+  if (response.status !== 200) throw new Error(`${response.status}: ${response.text}`);
+  return response.json["atomic:results"];
+}
+
 /** Base paths of the running servers by port. Their responses are validated against docs/openapi.json. */
 const basePaths = new Map<number, string>();
+/** Keeps connections to these servers open. Other servers may be killed, and then a request would fail. */
+const keepAlive = new Agent({ keepAlive: true });
 
 export function callServer(
   port: number,
@@ -121,35 +125,33 @@ export function callServer(
   path: string,
   options: CallOptions = {},
 ): Promise<HttpResponse> {
+  const basePath = basePaths.get(port);
+  const agent = basePath === undefined ? false : keepAlive;
   return new Promise((resolve, reject) => {
-    const outgoing = request(
-      { host: "127.0.0.1", port, method, path, headers: options.headers, agent: false },
-      (incoming) => {
-        const chunks: Buffer[] = [];
-        incoming.on("error", reject);
-        incoming.on("data", (chunk) => {
-          chunks.push(chunk);
-          if (isStream(incoming.headers["content-type"])) incoming.destroy();
-        });
-        incoming.on("close", () => {
-          const text = Buffer.concat(chunks).toString();
-          let json: Json;
-          try {
-            json = text === "" ? undefined : JSON.parse(text);
-          } catch {
-            json = undefined;
-          }
-          const response = { status: incoming.statusCode ?? 0, headers: incoming.headers, text, json };
-          try {
-            const basePath = basePaths.get(port);
-            if (basePath !== undefined) checkResponse(method, path, basePath, response);
-            resolve(response);
-          } catch (error) {
-            reject(error);
-          }
-        });
-      },
-    );
+    const outgoing = request({ host: "127.0.0.1", port, method, path, headers: options.headers, agent }, (incoming) => {
+      const chunks: Buffer[] = [];
+      incoming.on("error", reject);
+      incoming.on("data", (chunk) => {
+        chunks.push(chunk);
+        if (isStream(incoming.headers["content-type"])) incoming.destroy();
+      });
+      incoming.on("close", () => {
+        const text = Buffer.concat(chunks).toString();
+        let json: Json;
+        try {
+          json = text === "" ? undefined : JSON.parse(text);
+        } catch {
+          json = undefined;
+        }
+        const response = { status: incoming.statusCode ?? 0, headers: incoming.headers, text, json };
+        try {
+          if (basePath !== undefined) checkResponse(method, path, basePath, response);
+          resolve(response);
+        } catch (error) {
+          reject(error);
+        }
+      });
+    });
     outgoing.on("error", reject);
     outgoing.end(options.body);
   });

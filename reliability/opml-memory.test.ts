@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import { test } from "node:test";
+import { once } from "node:events";
+import { after, test } from "node:test";
 import { Worker } from "node:worker_threads";
 
 const outline = (url: string) => `<outline type="rss" text="t" xmlUrl="${url}"/>`;
@@ -43,28 +44,37 @@ const hostile: Readonly<Record<string, readonly [make: () => string, expected: o
   ],
 };
 
+/** Its heap is limited to a few times what an idle thread needs. */
+const worker = new Worker(
+  `const { parentPort, workerData } = require("node:worker_threads");
+   const module = import(workerData);
+   parentPort.on("message", async (bytes) => {
+     const { readOpml } = await module;
+     try {
+       const entries = readOpml(bytes);
+       parentPort.postMessage({ count: entries.length, last: entries.at(-1) });
+     } catch (error) {
+       parentPort.postMessage({ message: error.message });
+     }
+   });`,
+  {
+    eval: true,
+    workerData: new URL("../src/opml/read.ts", import.meta.url).href,
+    resourceLimits: { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 16 },
+  },
+);
+const crashed = once(worker, "error").then(([error]) => assert.fail(error));
+after(() => worker.terminate());
+
+async function readWithLittleMemory(bytes: Uint8Array): Promise<{ readonly message?: string }> {
+  worker.postMessage(bytes);
+  const [result] = await Promise.race([once(worker, "message"), crashed]);
+  return result;
+}
+
 for (const [name, [make, expected]] of Object.entries(hostile))
   test(`OPML: a file of several megabytes, ${name} → little memory`, { timeout: 60_000 }, async () => {
     const result = await readWithLittleMemory(Buffer.from(make()));
     if ("message" in expected) assert.match(result.message ?? "", expected.message as RegExp);
     else assert.deepEqual(result, expected);
   });
-
-/** Reads in a thread whose heap is limited to a few times what an idle thread needs. */
-async function readWithLittleMemory(bytes: Uint8Array): Promise<{ readonly message?: string }> {
-  const code = `const { parentPort, workerData } = require("node:worker_threads");
-    import(workerData.module).then(({ readOpml }) => {
-      try {
-        const entries = readOpml(workerData.bytes);
-        parentPort.postMessage({ count: entries.length, last: entries.at(-1) });
-      } catch (error) {
-        parentPort.postMessage({ message: error.message });
-      }
-    });`;
-  const worker = new Worker(code, {
-    eval: true,
-    workerData: { module: new URL("./read.ts", import.meta.url).href, bytes },
-    resourceLimits: { maxOldGenerationSizeMb: 48, maxYoungGenerationSizeMb: 16 },
-  });
-  return new Promise((resolve, reject) => worker.once("message", resolve).once("error", reject));
-}

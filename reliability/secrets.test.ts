@@ -5,9 +5,10 @@ import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
-import { document, exchange, fromElsewhere, newToken, signIn, writeRequest } from "./support/accounts.ts";
-import { startPostgres } from "./support/postgres.ts";
-import { run, start } from "./support/process.ts";
+import { document, exchange, fromElsewhere, newToken, signIn, writeRequest } from "../test/support/accounts.ts";
+import { startPostgres } from "../test/support/postgres.ts";
+import { run, start } from "../test/support/process.ts";
+import { callServer, temporaryFolder } from "../test/support/server.ts";
 import {
   abandon,
   ask,
@@ -23,10 +24,9 @@ import {
   bearer,
   carryOut,
   plain,
-} from "./support/secret-requests.ts";
-import { assertWithout, canaries, canary, type Headers, keep } from "./support/secret-search.ts";
-import { assertMetricsWithout, makePerson, readLog, startProvider, startVerbose } from "./support/secret-servers.ts";
-import { callServer, temporaryFolder } from "./support/server.ts";
+} from "./secret-requests.ts";
+import { assertWithout, canaries, canary, type Headers, keep } from "./secret-search.ts";
+import { assertMetricsWithout, makePerson, readLog, startProvider, startVerbose } from "./secret-servers.ts";
 
 test("secret search: any encoding → found", () => {
   const mine = new Map([["0123456789abcdefghij", "a secret"]]);

@@ -13,7 +13,7 @@ import { readNewPasskey } from "../src/jsonapi/accounts.ts";
 import { readDeviceChanges } from "../src/jsonapi/apps.ts";
 import { readPollRequest } from "../src/nextcloud/login.ts";
 import { readTicket } from "../src/tickets.ts";
-import { type Frame, plain, testLinearTime } from "./support/linear-time.ts";
+import { type Frame, plain, testLinearTime } from "./linear-time.ts";
 
 /** Limit of the request line with all headers. */
 const HEADERS = 16 * 1024;

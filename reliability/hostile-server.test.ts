@@ -5,9 +5,9 @@ import { Readable } from "node:stream";
 import { after, describe, test } from "node:test";
 import { gzipSync } from "node:zlib";
 import { type Client, type ClientOptions, createClient, EarmarkError, NetworkError } from "../client/src/index.ts";
-import { runInProcess } from "./support/commands.ts";
-import { listen } from "./support/listen.ts";
-import { run } from "./support/process.ts";
+import { runInProcess } from "../test/support/commands.ts";
+import { listen } from "../test/support/listen.ts";
+import { run } from "../test/support/process.ts";
 
 /** Terminal control sequences, bidirectional controls and invisible characters. */
 const HOSTILE = "\x1b[2J\x07\x9b31m\u202egpj.exe\u2066\u200b\u{e0041}\u2028";

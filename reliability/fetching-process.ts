@@ -1,8 +1,8 @@
-import { ChildProcessArtworkScaler } from "../../src/podcasts/artwork.ts";
-import { Fetcher } from "../../src/podcasts/fetcher.ts";
-import { startFetching } from "./fetching.ts";
+import { ChildProcessArtworkScaler } from "../src/podcasts/artwork.ts";
+import { Fetcher } from "../src/podcasts/fetcher.ts";
+import { startFetching } from "../test/support/fetching.ts";
+import { startServer } from "../test/support/server.ts";
 import { measureResources, type ResourceUsage } from "./resource-usage.ts";
-import { startServer } from "./server.ts";
 
 /** A server that fetches the feeds that its parent process names, and reports what it keeps. */
 

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { describe, test } from "node:test";
-import { newToken, signUp } from "./support/accounts.ts";
-import { type EventStream, openEvents } from "./support/events.ts";
-import { sharedPostgres, startPostgres } from "./support/postgres.ts";
-import { start } from "./support/process.ts";
-import { ATOMIC, add, callServer, newId, temporaryFolder } from "./support/server.ts";
+import { newToken, signUp } from "../test/support/accounts.ts";
+import { type EventStream, openEvents } from "../test/support/events.ts";
+import { sharedPostgres, startPostgres } from "../test/support/postgres.ts";
+import { start } from "../test/support/process.ts";
+import { ATOMIC, add, callServer, newId, temporaryFolder } from "../test/support/server.ts";
 
 const STREAMS = 1_000;
 const STREAMS_PER_USER = 10;

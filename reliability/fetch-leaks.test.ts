@@ -4,9 +4,9 @@ import { once } from "node:events";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import type { FetchingCommand, FetchingReply } from "./support/fetching-process.ts";
-import { createImages, createRedirects, SIZES, startHostilePublisher, TEXTS } from "./support/hostile-feeds.ts";
-import type { ResourceUsage } from "./support/resource-usage.ts";
+import { createImages, createRedirects, SIZES, startHostilePublisher, TEXTS } from "../test/support/hostile-feeds.ts";
+import type { FetchingCommand, FetchingReply } from "./fetching-process.ts";
+import type { ResourceUsage } from "./resource-usage.ts";
 
 /** A process that fetches hostile feeds keeps nothing of them: memory, connections, timers, threads or child processes. */
 
@@ -21,7 +21,7 @@ const MAX_COUNT = ROUNDS;
 
 const OPTIONS = { timeout: 240_000 };
 
-const modulePath = (name: string) => new URL(`./support/${name}`, import.meta.url);
+const modulePath = (name: string) => new URL(name, import.meta.url);
 
 async function startProcess() {
   const child = fork(fileURLToPath(modulePath("fetching-process.ts")), {

@@ -41,9 +41,9 @@ import { readMaxAge, readRetryAfter } from "../src/podcasts/freshness.ts";
 import { FeedReader } from "../src/podcasts/read-feed.ts";
 import { decodePage, readPage } from "../src/podcasts/read-page.ts";
 import { openStore } from "../src/store/engines.ts";
+import { temporaryFolder } from "../test/support/server.ts";
 import { displayUrl, parseLine, shortName } from "../web/src/feed-url.ts";
-import { type Frame, plain, type Reader, testLinearTime } from "./support/linear-time.ts";
-import { temporaryFolder } from "./support/server.ts";
+import { type Frame, plain, type Reader, testLinearTime } from "./linear-time.ts";
 
 /** Limit of the request line with all headers, and of the bodies of account documents. */
 const HEADERS = 16 * 1024;

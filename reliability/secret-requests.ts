@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
-import { document, exchange, fromElsewhere, writeRequest } from "./accounts.ts";
+import { document, exchange, fromElsewhere, writeRequest } from "../test/support/accounts.ts";
+import { ATOMIC, add, newId, PLAIN } from "../test/support/server.ts";
 import { assertWithout, CANARY, canaries, canary, type Headers } from "./secret-search.ts";
-import { ATOMIC, add, newId, PLAIN } from "./server.ts";
 
 export interface Ask {
   readonly what: string;
@@ -391,5 +391,3 @@ export async function askInTrouble(
   await Promise.all(all.map((one) => askInOrder(port, [one], statuses, false)));
   return statuses;
 }
-
-// --- Who is asked.

@@ -1,15 +1,12 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { after } from "node:test";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { newToken, signUp } from "./accounts.ts";
-import { type RunningServer, start } from "./process.ts";
+import { newToken, signUp } from "../test/support/accounts.ts";
+import { listen } from "../test/support/listen.ts";
+import { type RunningServer, start } from "../test/support/process.ts";
+import { callServer } from "../test/support/server.ts";
 import { baseHeaders, bearer, type Person } from "./secret-requests.ts";
 import { assertWithout, canary, type Headers, keep } from "./secret-search.ts";
-import { callServer } from "./server.ts";
 
 export const METRICS_TOKEN = keep(`metrics.${randomBytes(16).toString("hex")}`, "the token of metrics");
 
@@ -71,13 +68,10 @@ export async function assertMetricsWithout(port: number): Promise<void> {
 export async function startProvider() {
   const { publicKey, privateKey } = await generateKeyPair("ES256");
   const keys = { keys: [{ ...(await exportJWK(publicKey)), kid: "1", alg: "ES256" }] };
-  const http = createServer((request, response) => {
+  const issuer: string = await listen((request, response) => {
     const isDiscovery = request.url?.startsWith("/.well-known/") === true;
     response.end(JSON.stringify(isDiscovery ? { issuer, jwks_uri: `${issuer}/keys` } : keys));
-  }).listen(0, "127.0.0.1");
-  await once(http, "listening");
-  after(() => http.close());
-  const issuer = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
+  });
   const sign = async (claims: Record<string, unknown>, header: Record<string, string> = {}) => {
     const all = { iss: issuer, aud: "earmark", sub: canary("sub"), [canary("claim")]: canary("value"), ...claims };
     const jwt = new SignJWT(all).setProtectedHeader({ alg: "ES256", kid: "1", ...header }).setIssuedAt();
