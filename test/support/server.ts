@@ -3,6 +3,7 @@ import { Agent, request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PassThrough } from "node:stream";
+import { finished } from "node:stream/promises";
 import { after } from "node:test";
 import type { Store } from "../../src/account-store.ts";
 import { type Config, readConfig } from "../../src/config.ts";
@@ -81,12 +82,14 @@ export async function startServer(
   });
   const url = await server.listen(config.host, config.port);
   const port = Number(new URL(url).port);
-  basePaths.set(port, config.basePath);
+  const agent = new Agent({ keepAlive: true });
+  running.set(port, { basePath: config.basePath, agent });
   let closed = false;
   const close = async () => {
     if (closed) return;
     closed = true;
-    basePaths.delete(port);
+    running.delete(port);
+    await endConnections(agent);
     await server.drain();
     await store.close();
   };
@@ -114,10 +117,17 @@ export async function operate(call: TestServer["call"], operations: readonly unk
   return response.json["atomic:results"];
 }
 
-/** Base paths of the running servers by port. Their responses are validated against docs/openapi.json. */
-const basePaths = new Map<number, string>();
-/** Keeps connections to these servers open. Other servers may be killed, and then a request would fail. */
-const keepAlive = new Agent({ keepAlive: true });
+/**
+ * The running servers by port. Their responses are validated against docs/openapi.json, and connections to them stay
+ * open. Other servers may be killed, and then a request on an open connection would fail.
+ */
+const running = new Map<number, { readonly basePath: string; readonly agent: Agent }>();
+
+/** While a connection is open, the server waits a second before it stops: another request may be on its way. */
+async function endConnections(agent: Agent): Promise<void> {
+  const sockets = Object.values(agent.freeSockets).flatMap((list) => list ?? []);
+  await Promise.allSettled(sockets.map((socket) => finished(socket.end())));
+}
 
 export function callServer(
   port: number,
@@ -125,8 +135,7 @@ export function callServer(
   path: string,
   options: CallOptions = {},
 ): Promise<HttpResponse> {
-  const basePath = basePaths.get(port);
-  const agent = basePath === undefined ? false : keepAlive;
+  const { basePath, agent = false } = running.get(port) ?? {};
   return new Promise((resolve, reject) => {
     const outgoing = request({ host: "127.0.0.1", port, method, path, headers: options.headers, agent }, (incoming) => {
       const chunks: Buffer[] = [];
