@@ -33,7 +33,7 @@ import {
 } from "../src/jsonapi/query.ts";
 import { readSubscription } from "../src/jsonapi/subscriptions.ts";
 import { readOpml } from "../src/opml/read.ts";
-import { readFeedFile } from "../src/opml/read-file.ts";
+import { readFeedFile } from "../src/opml/read-feed-file.ts";
 import { validatePassword } from "../src/passwords.ts";
 import { People } from "../src/people.ts";
 import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "../src/podcasts/feed-text.ts";

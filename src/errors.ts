@@ -240,7 +240,8 @@ export const ERRORS = {
   "too-many-links": {
     status: 409,
     title: "Too Many Links",
-    detail: "There are already {max} unused links. Wait until one is used or expires.",
+    detail:
+      "There are already {max} unused invitations or reset links. Revoke an invitation, or wait until one is used or expires.",
   },
   "last-admin": { status: 409, title: "Last Administrator", detail: "Make another account an administrator first." },
   "name-taken": { status: 409, title: "Name Taken", detail: "An account with this name already exists." },
@@ -253,7 +254,7 @@ export const ERRORS = {
   ...SIGN_IN_ERRORS,
 
   // The server
-  "too-many-searches": { ...unavailable, detail: "Too many pages are being searched for feeds. Try again." },
+  "too-many-searches": { ...unavailable, detail: "Too many feed searches are running. Try again." },
   "queue-full": { ...unavailable, detail: "The write queue is full. Nothing was changed; try again." },
   "server-overloaded": {
     ...unavailable,

@@ -64,7 +64,7 @@ export const SETTINGS = {
   ],
   EARMARK_FETCH_NETWORKS: [
     "",
-    "Networks from which the server may fetch although they are not public, such as 192.168.1.0/24, separated by commas. Anyone who can subscribe can make the server send requests there.",
+    "Private networks that the server may fetch from, such as 192.168.1.0/24, separated by commas. Anyone who can subscribe can make the server send requests there.",
   ],
   EARMARK_FETCH_CONCURRENCY: ["8", "Maximum feeds that this process fetches at a time; only one per host."],
   EARMARK_FETCH_HOURS: ["168", "Hours until a feed is fetched again."],

@@ -40,7 +40,7 @@ export const SIGN_IN_ERRORS = {
     status: 403,
     title: "No Account",
     detail:
-      "No account on this server belongs to this user. If you already have a password here, sign in with it and link this identity. Otherwise ask an administrator for an account.",
+      "This identity is not linked to an account on this server. If you have an account here, sign in with its password and link the identity. Otherwise ask an administrator for an account.",
   },
   "untrusted-auth-header": {
     status: 403,

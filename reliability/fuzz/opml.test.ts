@@ -5,7 +5,7 @@ import { MAX_FEED_URL, readFeedUrl } from "../../src/feed-url.ts";
 import { Parser } from "../../src/http/parser.ts";
 import { type Entry, InvalidOpml } from "../../src/opml/entry.ts";
 import { readOpml } from "../../src/opml/read.ts";
-import { writeFile } from "../../test/support/opml.ts";
+import { writeOpmlText } from "../../test/support/opml.ts";
 import { OPML_FILES } from "./corpora.ts";
 import { fuzz } from "./fuzz.ts";
 import { inputs } from "./inputs.ts";
@@ -60,10 +60,10 @@ function checkEntries(entries: readonly Entry[], input: string): void {
 
 /** Export, import and export again give the same file. */
 async function checkRoundTrip(entries: readonly Entry[]): Promise<void> {
-  const text = await writeFile(firstOfEach(entries));
+  const text = await writeOpmlText(firstOfEach(entries));
   assert.match(text, WELL_FORMED);
   const again = firstOfEach(readOpml(Buffer.from(text)));
-  assert.equal(await writeFile(again), text, "another file after a round trip");
+  assert.equal(await writeOpmlText(again), text, "another file after a round trip");
 }
 
 function firstOfEach(entries: readonly Entry[]): Entry[] {

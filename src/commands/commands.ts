@@ -188,10 +188,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Create or migrate the database without starting the server",
     examples: [
       ["earmark migrate --distribute", "Also distribute it over a Citus cluster"],
-      [
-        "earmark migrate --new-epoch",
-        "Make all clients read their lists again, after a failover that lost changes or a restore with other tools",
-      ],
+      ["earmark migrate --new-epoch", "Make all clients read their lists again, after a failover that lost changes"],
     ],
     async run(terminal, options) {
       const { migrate } = await import("./migrate.ts");

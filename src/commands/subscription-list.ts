@@ -15,7 +15,7 @@ import { createError } from "../errors.ts";
 import { readFeedUrl } from "../feed-url.ts";
 import { countResults, type FeedToImport, importFeeds } from "../imports.ts";
 import { isUuidLike } from "../jsonapi/resource.ts";
-import { readFeedFile } from "../opml/read-file.ts";
+import { readFeedFile } from "../opml/read-feed-file.ts";
 import { opmlSourceOf, writeOpml } from "../opml/write.ts";
 import type { Podcast } from "../podcast-store.ts";
 import { listRemovals } from "../removals.ts";

@@ -10,7 +10,7 @@ import {
 import { readFolder, readTitle } from "../details.ts";
 import { ERRORS } from "../errors.ts";
 import { InvalidOpml } from "../opml/entry.ts";
-import { readFeedFile } from "../opml/read-file.ts";
+import { readFeedFile } from "../opml/read-feed-file.ts";
 import { UserError } from "../user-error.ts";
 import { type ListLocation, openSubscriptionList, type SubscriptionList, shorten } from "./subscription-list.ts";
 import type { Terminal } from "./terminal.ts";

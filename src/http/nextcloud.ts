@@ -7,7 +7,7 @@ import { readActionsQuery } from "../gpodder/actions.ts";
 import { readSince } from "../gpodder/values.ts";
 import { MAX_LABEL } from "../jsonapi/accounts.ts";
 import { writeEpisodeActions } from "../nextcloud/actions.ts";
-import { readPollRequest, writeLoginAllowed, writeLoginStarted, writeOcs } from "../nextcloud/login.ts";
+import { readPollRequest, writeAllowedLogin, writeOcs, writeStartedLogin } from "../nextcloud/login.ts";
 import { toFailure, userAgentOf } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
 import { readBody } from "./body.ts";
@@ -66,14 +66,14 @@ function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clo
       const server = serverUrlOf(request.raw);
       if (appSignIn === undefined) {
         const localLogin = { pollToken: LOCAL.password, loginUrl: `${server}/` };
-        respond(response, 200, NEXTCLOUD, writeLoginStarted(server, localLogin));
+        respond(response, 200, NEXTCLOUD, writeStartedLogin(server, localLogin));
         return;
       }
       const origin = { app: userAgentOf(request), address: readClient(request.raw).address };
       const { pollToken, id } = await startAppLogin(appSignIn.signatures, origin, clock());
       // Browsers do not send the fragment, so it appears in no log.
       const loginUrl = `${server}/#app-login=${id}`;
-      respond(response, 200, NEXTCLOUD, writeLoginStarted(server, { pollToken, loginUrl }));
+      respond(response, 200, NEXTCLOUD, writeStartedLogin(server, { pollToken, loginUrl }));
     },
 
     async poll({ request, response, maxBytes }: Call): Promise<void> {
@@ -90,7 +90,7 @@ function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clo
           response,
           200,
           NEXTCLOUD,
-          writeLoginAllowed(serverUrlOf(request.raw), decision.name, decision.password),
+          writeAllowedLogin(serverUrlOf(request.raw), decision.name, decision.password),
         );
     },
   };

@@ -13,7 +13,7 @@ export function readPollRequest(body: string): string {
 }
 
 /** `server` is an absolute URL without a trailing slash. */
-export function writeLoginStarted(
+export function writeStartedLogin(
   server: string,
   { pollToken, loginUrl }: { pollToken: string; loginUrl: string },
 ): string {
@@ -21,7 +21,7 @@ export function writeLoginStarted(
   return JSON.stringify({ poll, login: loginUrl });
 }
 
-export function writeLoginAllowed(server: string, loginName: string, appPassword: string): string {
+export function writeAllowedLogin(server: string, loginName: string, appPassword: string): string {
   return JSON.stringify({ server, loginName, appPassword });
 }
 

@@ -3,7 +3,7 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import type { EpisodeAction } from "../episode-actions.ts";
 import { writeEpisodeActions } from "./actions.ts";
-import { readPollRequest, writeLoginAllowed, writeLoginStarted, writeOcs } from "./login.ts";
+import { readPollRequest, writeAllowedLogin, writeOcs, writeStartedLogin } from "./login.ts";
 
 const PLAY: EpisodeAction = {
   podcast: "https://a.example/feed",
@@ -53,11 +53,11 @@ test("Nextcloud login: poll token in a form or in JSON → read", () => {
 
 test("Nextcloud login: documents → absolute URLs", () => {
   const started = { pollToken: "p", loginUrl: "https://x.example/sub/#app-login=i" };
-  assert.deepEqual(JSON.parse(writeLoginStarted("https://x.example/sub", started)), {
+  assert.deepEqual(JSON.parse(writeStartedLogin("https://x.example/sub", started)), {
     poll: { token: "p", endpoint: "https://x.example/sub/index.php/login/v2/poll" },
     login: started.loginUrl,
   });
-  assert.deepEqual(JSON.parse(writeLoginAllowed("https://x.example/sub", "ann", "emk_x")), {
+  assert.deepEqual(JSON.parse(writeAllowedLogin("https://x.example/sub", "ann", "emk_x")), {
     server: "https://x.example/sub",
     loginName: "ann",
     appPassword: "emk_x",

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { writeFile } from "../../test/support/opml.ts";
+import { writeOpmlText } from "../../test/support/opml.ts";
 import { fc, runs } from "../../test/support/properties.ts";
 import { cleanFolder, cleanTitle, MAX_FOLDERS } from "../details.ts";
 import { readFeedUrl } from "../feed-url.ts";
@@ -54,8 +54,8 @@ for (const [app, expected] of Object.entries(APPS)) {
   });
 
   test(`OPML: ${app}.opml, imported and exported → doing that again gives the same file`, async () => {
-    const first = await writeFile(imported(fixture(app)));
-    assert.equal(await writeFile(imported(first)), first);
+    const first = await writeOpmlText(imported(fixture(app)));
+    assert.equal(await writeOpmlText(imported(first)), first);
     const byUrl = (entries: readonly Entry[]) =>
       entries.toSorted((one, other) => (one.feedUrl < other.feedUrl ? -1 : 1));
     assert.deepEqual(byUrl(imported(first)), byUrl(expected), "nothing is lost");
@@ -63,7 +63,7 @@ for (const [app, expected] of Object.entries(APPS)) {
 }
 
 test("OPML: export → feeds without a folder first, then each folder with its own", async () => {
-  const text = await writeFile([
+  const text = await writeOpmlText([
     feed("1", "One", "B/C", "D, E 100%"),
     feed("2"),
     feed("3", "<3>", "A"),
@@ -93,13 +93,13 @@ test("OPML: export → feeds without a folder first, then each folder with its o
 test("OPML: a user's own folder called feeds that contains every feed → kept", async () => {
   for (const folder of ["feeds", "Feeds/Sub"]) {
     const entries = [feed("1", "One", folder), feed("2", "Two", folder, "x")];
-    assert.deepEqual(imported(await writeFile(entries)), entries);
+    assert.deepEqual(imported(await writeOpmlText(entries)), entries);
   }
 });
 
 test("OPML: more than 1,000 folders → all kept, some only as categories", async () => {
   const entries = Array.from({ length: 1_500 }, (_, index) => feed(String(index), `t${index}`, `f${index}`));
-  const again = imported(await writeFile(entries));
+  const again = imported(await writeOpmlText(entries));
   assert.deepEqual(
     new Map(again.map((entry) => [entry.feedUrl, entry])),
     new Map(entries.map((entry) => [entry.feedUrl, entry])),
@@ -153,11 +153,11 @@ test("OPML: any titles and folders → unchanged by export and import", async ()
         if ("normalizedUrl" in parsed && !entries.has(parsed.normalizedUrl))
           entries.set(parsed.normalizedUrl, { feedUrl, ...details });
       }
-      const text = await writeFile([...entries.values()]);
+      const text = await writeOpmlText([...entries.values()]);
       const again = imported(text);
       const byUrl = (one: Entry, other: Entry) => (one.feedUrl < other.feedUrl ? -1 : 1);
       assert.deepEqual(again.toSorted(byUrl), [...entries.values()].sort(byUrl));
-      assert.equal(await writeFile(again), text);
+      assert.equal(await writeOpmlText(again), text);
     }),
     { numRuns: runs(500) },
   );
@@ -165,12 +165,12 @@ test("OPML: any titles and folders → unchanged by export and import", async ()
 
 test("OPML: 20 folders of 300 characters that XML must escape → all exported and imported", async () => {
   const folders = Array.from({ length: MAX_FOLDERS }, (_, index) => `${'"'.repeat(298)}${10 + index}`);
-  assert.deepEqual(imported(await writeFile([feed("1", "t", ...folders)])), [feed("1", "t", ...folders)]);
+  assert.deepEqual(imported(await writeOpmlText([feed("1", "t", ...folders)])), [feed("1", "t", ...folders)]);
 });
 
 test("OPML: characters that XML forbids → replaced, and importing and exporting the file again does not change it", async () => {
-  const text = await writeFile([feed("\ufffe", "\uffff", "\ufffe")]);
+  const text = await writeOpmlText([feed("\ufffe", "\uffff", "\ufffe")]);
   assert.doesNotMatch(text, /[\ufffe\uffff]/);
   assert.deepEqual(imported(text), [feed("\ufffd", "\ufffd", "\ufffd")]);
-  assert.equal(await writeFile(imported(text)), text);
+  assert.equal(await writeOpmlText(imported(text)), text);
 });

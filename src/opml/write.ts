@@ -33,7 +33,7 @@ export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => u
 }
 
 /** After this many folders in an export, further ones are written only as categories, to save memory. */
-const MAX_NESTED_FOLDERS = 1_000;
+const MAX_FOLDER_OUTLINES = 1_000;
 /** How many subscriptions are read again at a time. */
 const FIND_BATCH = 100;
 
@@ -65,7 +65,7 @@ export async function* writeOpml({ batches, find }: OpmlSource, at: Date): Async
     for (const name of path.split("/")) {
       let inner = folder.folders.get(name);
       if (inner === undefined) {
-        if (count === MAX_NESTED_FOLDERS) return false;
+        if (count === MAX_FOLDER_OUTLINES) return false;
         count += 1;
         inner = createFolder(name);
         folder.folders.set(name, inner);

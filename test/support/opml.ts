@@ -4,7 +4,7 @@ import { writeOpml } from "../../src/opml/write.ts";
 import type { Subscription } from "../../src/subscriptions.ts";
 
 /** The OPML file with these feeds. */
-export async function writeFile(feeds: readonly Entry[]): Promise<string> {
+export async function writeOpmlText(feeds: readonly Entry[]): Promise<string> {
   const subscriptions = new Map(
     feeds.map((feed): [string, Subscription] => {
       const id = guidOf(feed.feedUrl, "whole");

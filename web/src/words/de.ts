@@ -104,9 +104,9 @@ export const de: Words = {
     "oidc-denied": "Die Anmeldung wurde abgebrochen.",
     "oidc-failed": "Die Anmeldung hat nicht funktioniert oder zu lange gedauert. Versuche es noch einmal.",
     "no-account":
-      "Du hast kein Konto auf diesem Server. Wenn du hier ein Passwort hast, melde dich damit an und verknüpfe den Anmeldedienst mit deinem Konto. Frage sonst den Administrator.",
+      "Diese Single-Sign-on-Anmeldung ist mit keinem Konto auf diesem Server verknüpft. Wenn du hier ein Konto hast, melde dich mit dessen Passwort an und verknüpfe sie. Frage sonst den Administrator.",
     "identity-provider-unavailable":
-      "Der Anmeldedienst ist nicht erreichbar. Versuche es später noch einmal oder melde dich anders an.",
+      "Der Single-Sign-on-Anbieter ist nicht erreichbar. Versuche es später noch einmal oder melde dich anders an.",
     "recent-sign-in-required": "Melde dich zu deiner Sicherheit zuerst noch einmal an.",
     "no-password": "Dein Konto hat kein Passwort.",
     "not-found": "Das gibt es nicht mehr.",

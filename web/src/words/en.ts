@@ -102,8 +102,9 @@ export const en = {
     "oidc-denied": "The sign-in was cancelled.",
     "oidc-failed": "The sign-in didn’t work or took too long. Try again.",
     "no-account":
-      "You don’t have an account on this server. If you have a password here, sign in with it and link the sign-in service to your account. Otherwise ask the administrator.",
-    "identity-provider-unavailable": "The sign-in service can’t be reached. Try again later, or sign in another way.",
+      "This single sign-on login is not linked to an account on this server. If you have an account here, sign in with its password and link the login. Otherwise ask the administrator.",
+    "identity-provider-unavailable":
+      "The single sign-on provider can’t be reached. Try again later, or sign in another way.",
     "recent-sign-in-required": "Sign in again first, for your security.",
     "no-password": "Your account has no password.",
     "not-found": "This no longer exists.",

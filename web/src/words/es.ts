@@ -100,9 +100,9 @@ export const es: Words = {
     "oidc-denied": "Se canceló el inicio de sesión.",
     "oidc-failed": "El inicio de sesión no funcionó o tardó demasiado. Inténtalo de nuevo.",
     "no-account":
-      "No tienes una cuenta en este servidor. Si tienes una contraseña aquí, inicia sesión con ella y vincula el servicio de inicio de sesión a tu cuenta. Si no, pregunta al administrador.",
+      "Este inicio de sesión único no está vinculado a ninguna cuenta de este servidor. Si tienes una cuenta aquí, inicia sesión con su contraseña y vincúlalo. Si no, pregunta al administrador.",
     "identity-provider-unavailable":
-      "No se puede acceder al servicio de inicio de sesión. Inténtalo más tarde o inicia sesión de otra forma.",
+      "No se puede acceder al proveedor de inicio de sesión único. Inténtalo más tarde o inicia sesión de otra forma.",
     "recent-sign-in-required": "Por tu seguridad, primero vuelve a iniciar sesión.",
     "no-password": "Tu cuenta no tiene contraseña.",
     "not-found": "Esto ya no existe.",

@@ -27,7 +27,7 @@ export const en = {
     notRestored: (n: string) => `${n} could not be restored.`,
   },
   exports: {
-    title: "Where is the export in my app?",
+    title: "How do I export from my app?",
     where: "Where to find it",
     none: "This app has no export. Add its podcasts by their feed URLs.",
   },

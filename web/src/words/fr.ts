@@ -108,9 +108,9 @@ export const fr: Words = {
     "oidc-denied": "La connexion a été annulée.",
     "oidc-failed": "La connexion a échoué ou a pris trop de temps. Réessayez.",
     "no-account":
-      "Vous n’avez pas de compte sur ce serveur. Si vous avez un mot de passe ici, utilisez-le pour vous connecter, puis associez le service de connexion à votre compte. Sinon, demandez à l’administrateur.",
+      "Cet identifiant d’authentification unique n’est associé à aucun compte de ce serveur. Si vous avez un compte ici, connectez-vous avec son mot de passe, puis associez l’identifiant. Sinon, demandez à l’administrateur.",
     "identity-provider-unavailable":
-      "Le service de connexion est inaccessible. Réessayez plus tard ou connectez-vous autrement.",
+      "Le fournisseur d’authentification unique est inaccessible. Réessayez plus tard ou connectez-vous autrement.",
     "recent-sign-in-required": "Pour votre sécurité, connectez-vous d’abord à nouveau.",
     "no-password": "Votre compte n’a pas de mot de passe.",
     "not-found": "Cela n’existe plus.",

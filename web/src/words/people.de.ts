@@ -88,9 +88,10 @@ export const de: PeopleWords = {
   errors: {
     "last-admin": "Das ist der einzige Administrator. Mache zuerst jemand anderen zum Administrator.",
     "admin-required": "Das können nur Administratoren.",
-    "too-many-links": "Es gibt zu viele unbenutzte Links. Widerrufe einige, oder warte, bis sie ablaufen.",
+    "too-many-links":
+      "Es gibt zu viele unbenutzte Einladungen oder Links zum Zurücksetzen. Widerrufe Einladungen, oder warte, bis einige ablaufen.",
     "no-password":
-      "Diese Person meldet sich über den Identitätsanbieter oder einen Reverse-Proxy an und hat hier kein Passwort.",
+      "Diese Person meldet sich über Single Sign-on oder einen Reverse-Proxy an und hat hier kein Passwort.",
     "account-disabled": "Dieses Konto ist deaktiviert. Aktiviere es zuerst.",
     "invalid-reset-link": "Dieser Link ist abgelaufen oder wurde schon benutzt. Bitte um einen neuen.",
   },

@@ -82,8 +82,9 @@ export const en = {
   errors: {
     "last-admin": "This is the only administrator. Make someone else an administrator first.",
     "admin-required": "Only administrators can do this.",
-    "too-many-links": "There are too many unused links. Revoke some, or wait until they expire.",
-    "no-password": "This person signs in through the identity provider or a reverse proxy and has no password here.",
+    "too-many-links":
+      "There are too many unused invitations or reset links. Revoke invitations, or wait until some expire.",
+    "no-password": "This person signs in through single sign-on or a reverse proxy and has no password here.",
     "account-disabled": "This account is disabled. Enable it first.",
     "invalid-reset-link": "This link has expired or was already used. Ask for a new one.",
   },

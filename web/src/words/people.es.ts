@@ -85,9 +85,10 @@ export const es: PeopleWords = {
   errors: {
     "last-admin": "Es el único administrador. Nombra antes a otra persona.",
     "admin-required": "Solo los administradores pueden hacer esto.",
-    "too-many-links": "Hay demasiados enlaces sin usar. Revoca algunos o espera a que caduquen.",
+    "too-many-links":
+      "Hay demasiadas invitaciones o enlaces de restablecimiento sin usar. Revoca invitaciones o espera a que caduquen.",
     "no-password":
-      "Esta persona inicia sesión con el proveedor de identidad o un proxy inverso y no tiene contraseña aquí.",
+      "Esta persona inicia sesión con inicio de sesión único o un proxy inverso y no tiene contraseña aquí.",
     "account-disabled": "Esta cuenta está desactivada. Actívala primero.",
     "invalid-reset-link": "Este enlace ha caducado o ya se usó. Pide uno nuevo.",
   },

@@ -87,9 +87,10 @@ export const fr: PeopleWords = {
   errors: {
     "last-admin": "C’est le seul administrateur. Nommez-en d’abord un autre.",
     "admin-required": "Seuls les administrateurs peuvent le faire.",
-    "too-many-links": "Il y a trop de liens inutilisés. Révoquez-en ou attendez leur expiration.",
+    "too-many-links":
+      "Il y a trop d’invitations ou de liens de réinitialisation inutilisés. Révoquez des invitations ou attendez leur expiration.",
     "no-password":
-      "Cette personne se connecte par le fournisseur d’identité ou un proxy inverse et n’a pas de mot de passe ici.",
+      "Cette personne se connecte par authentification unique ou un proxy inverse et n’a pas de mot de passe ici.",
     "account-disabled": "Ce compte est désactivé. Activez-le d’abord.",
     "invalid-reset-link": "Ce lien a expiré ou a déjà servi. Demandez-en un nouveau.",
   },

@@ -82,8 +82,8 @@ export const zh: PeopleWords = {
   errors: {
     "last-admin": "这是唯一的管理员。请先将其他人设为管理员。",
     "admin-required": "只有管理员可以执行此操作。",
-    "too-many-links": "未使用的链接过多。请撤销一些，或等待其过期。",
-    "no-password": "此人通过身份提供商或反向代理登录，在此没有密码。",
+    "too-many-links": "未使用的邀请或重置链接过多。请撤销邀请，或等待其过期。",
+    "no-password": "此人通过单点登录或反向代理登录，在此没有密码。",
     "account-disabled": "该帐户已停用。请先启用。",
     "invalid-reset-link": "此链接已过期或已被使用。请索取新链接。",
   },

@@ -8,7 +8,7 @@ export const de: PodcastWords = {
   byFolder: "Nach Ordner",
   status: {
     pending: "Noch nicht abgerufen",
-    ok: "Aktuell",
+    ok: "In Ordnung",
     moved: "Umgezogen",
     forbidden: "Kein Zugriff",
     failing: "Gestört",

@@ -7,7 +7,7 @@ export const en = {
   byFolder: "By folder",
   status: {
     pending: "Not fetched yet",
-    ok: "Up to date",
+    ok: "Working",
     moved: "Moved",
     forbidden: "No access",
     failing: "Not working",

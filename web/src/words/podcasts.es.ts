@@ -8,7 +8,7 @@ export const es: PodcastWords = {
   byFolder: "Por carpeta",
   status: {
     pending: "Aún sin consultar",
-    ok: "Al día",
+    ok: "Funciona",
     moved: "Trasladado",
     forbidden: "Sin acceso",
     failing: "No funciona",

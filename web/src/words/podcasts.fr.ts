@@ -8,7 +8,7 @@ export const fr: PodcastWords = {
   byFolder: "Par dossier",
   status: {
     pending: "Pas encore consulté",
-    ok: "À jour",
+    ok: "Fonctionne",
     moved: "Déplacé",
     forbidden: "Accès refusé",
     failing: "En panne",

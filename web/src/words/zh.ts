@@ -97,8 +97,8 @@ export const zh: Words = {
     "oidc-denied": "登录已取消。",
     "oidc-failed": "登录失败或超时。请重试。",
     "no-account":
-      "你在此服务器上没有账户。如果你在这里有密码，请先用密码登录，再将登录服务关联到你的账户。否则请联系管理员。",
-    "identity-provider-unavailable": "无法连接登录服务。请稍后重试，或使用其他方式登录。",
+      "此单点登录身份未关联到此服务器上的任何账户。如果你在这里有账户，请先用密码登录，再关联该身份。否则请联系管理员。",
+    "identity-provider-unavailable": "无法连接单点登录提供商。请稍后重试，或使用其他方式登录。",
     "recent-sign-in-required": "为了你的安全，请先重新登录。",
     "no-password": "你的账户没有密码。",
     "not-found": "此内容已不存在。",

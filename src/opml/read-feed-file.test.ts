@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { InvalidOpml } from "./entry.ts";
 import { MAX_ENTRIES } from "./read.ts";
-import { readFeedFile } from "./read-file.ts";
+import { readFeedFile } from "./read-feed-file.ts";
 
 const read = (text: string) => readFeedFile(Buffer.from(text));
 
