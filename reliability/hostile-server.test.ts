@@ -266,7 +266,7 @@ describe("command line with a hostile server", () => {
     assert.doesNotMatch(stdout, CONTROLS);
   });
 
-  test("export: not an OPML file, or control characters → refused", async () => {
+  test("export: not an OPML file, or control characters → rejected", async () => {
     for (const body of [
       "\x1b]0;title\x07<opml></opml>",
       "rm -rf ~ # <opml>",
@@ -287,7 +287,7 @@ describe("command line with a hostile server", () => {
     assert.equal(stdout, fine, "other characters are kept");
   });
 
-  test("export: endless response → refused", async () => {
+  test("export: endless response → rejected", async () => {
     const url = await listen((_, response) => void flood(response, 512, "<opml>"));
     const { code, stdout, stderr } = await run(["export", "--server", url]);
     assert.deepEqual([code, stdout], [1, ""]);

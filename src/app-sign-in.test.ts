@@ -48,7 +48,7 @@ test("app sign-in: the same password in several requests at once → one attempt
   await store.close();
 });
 
-test("app sign-in: wrong password or unknown name → refused, then rate-limited", async () => {
+test("app sign-in: wrong password or unknown name → rejected, then rate-limited", async () => {
   const { store, signIn } = await open();
   const wrong = { name: "ann", password: "wrong", networks: ["192.0.2.1"] };
   const refusals: unknown[] = [];
@@ -59,7 +59,7 @@ test("app sign-in: wrong password or unknown name → refused, then rate-limited
   await store.close();
 });
 
-test("app sign-in: changed password → the old password and its sessions are refused at once", async () => {
+test("app sign-in: changed password → the old password and its sessions are rejected at once", async () => {
   const { store, accounts, signIn, user } = await open();
   const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
   assert.ok(isSignedIn(found));
@@ -93,7 +93,7 @@ test("app sign-in: token as password → accepted only with the name of its acco
   await store.close();
 });
 
-test("app sign-in: deleted account → password and session are refused", async () => {
+test("app sign-in: deleted account → password and session are rejected", async () => {
   const { store, accounts, signIn, user } = await open();
   const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
   assert.ok(isSignedIn(found));

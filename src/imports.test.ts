@@ -60,14 +60,14 @@ test("import: another feed has the id → the id of the whole URL, as previewed"
   assert.deepEqual(await previewAndImport(caller, ONE, TWIN), [guidOf(ONE, "whole"), guidOf(TWIN, "whole")]);
 });
 
-test("import: other feeds have both ids → refused, as previewed", async () => {
+test("import: other feeds have both ids → rejected, as previewed", async () => {
   const caller = newCaller();
   await subscribe(caller, guidOf(ONE), "https://other.example/1");
   await subscribe(caller, guidOf(ONE, "whole"), "https://other.example/2");
   assert.deepEqual(await previewAndImport(caller, ONE), ["id-in-use"]);
 });
 
-test("import: more feeds than the quota, in several batches → the excess is refused, as previewed", async () => {
+test("import: more feeds than the quota, in several batches → the excess is rejected, as previewed", async () => {
   const urls = Array.from({ length: 250 }, (_, index) => `https://feeds.example/${index % 240}`);
   const results = await previewAndImport(newCaller(230), ...urls);
   assert.equal(results.filter((result) => result === "quota-exceeded").length, 10);

@@ -139,7 +139,7 @@ const REFUSED: Record<string, readonly [RegExp, ...string[]]> = {
   "is one repeated character": [/most common/, "zzzzzzzz", "aAaAaAaAaA", "        ", "🎧".repeat(8), "\0".repeat(8)],
 };
 for (const [what, [reason, ...passwords]] of Object.entries(REFUSED)) {
-  test(`new password: ${what} → refused`, async () => {
+  test(`new password: ${what} → rejected`, async () => {
     for (const password of passwords)
       assert.match(
         (await validatePassword(password, "annabelle")) ?? "",
@@ -149,7 +149,7 @@ for (const [what, [reason, ...passwords]] of Object.entries(REFUSED)) {
   });
 }
 
-test("new password: the name in capitals → refused", async () => {
+test("new password: the name in capitals → rejected", async () => {
   assert.match((await validatePassword("annabelle", "AnnaBelle")) ?? "", /must not be the same as the name/);
 });
 
@@ -175,7 +175,7 @@ async function maxConcurrentHashes(work: () => Promise<void>): Promise<number> {
   return most;
 }
 
-test("hashing: too many at once → two run, thirty wait, the others are refused", async () => {
+test("hashing: too many at once → two run, thirty wait, the others are rejected", async () => {
   const attempts = Array.from({ length: 40 }, (_, index) => (index % 2 === 0 ? "password" : `password ${index}`));
   const most = await maxConcurrentHashes(async () => {
     const outcomes = await Promise.allSettled(attempts.map((password) => verifyPassword(password, CHEAP)));
@@ -226,7 +226,7 @@ test("hashing: a network that floods the queue → attempts of other networks su
   assert.ok(last < 20, order.join());
 });
 
-test("hashing: more waiting networks than slots → the newest are refused", async () => {
+test("hashing: more waiting networks than slots → the newest are rejected", async () => {
   const attempts = Array.from({ length: 40 }, (_, index) => verifyPassword("password", CHEAP, `network ${index}`));
   const outcomes = (await Promise.allSettled(attempts)).map(({ status }) => status);
   assert.deepEqual(outcomes, [...new Array(32).fill("fulfilled"), ...new Array(8).fill("rejected")]);

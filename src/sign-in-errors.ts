@@ -3,13 +3,13 @@ export const SIGN_IN_ERRORS = {
   "passkey-failed": {
     status: 401,
     title: "Unauthorized",
-    detail: "Invalid passkey, or the request to use it has expired. Try again, or sign in another way.",
+    detail: "Invalid passkey, or its challenge has expired. Try again, or sign in another way.",
     headers: { "www-authenticate": 'Bearer realm="Earmark"' },
   },
   "invalid-passkey": {
     status: 422,
     title: "Validation Failed",
-    detail: "Invalid passkey, or the request to create it has expired. Try again.",
+    detail: "Invalid passkey, or its challenge has expired. Try again.",
   },
   "too-many-passkeys": {
     status: 409,

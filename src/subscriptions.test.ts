@@ -7,7 +7,7 @@ const isRefused = (attempt: object): attempt is Refused => "refused" in attempt;
 const [a, b, c] = [{ name: "a" }, { name: "b" }, { name: "c" }];
 const [one, two] = [{ refused: "1" }, { refused: "2" }];
 
-test("applyAccepted: some attempts are refused → the others have results in their places", async () => {
+test("applyAccepted: some attempts are rejected → the others have results in their places", async () => {
   const results = await applyAccepted([one, a, b, two, c], isRefused, async (valid) =>
     valid.map((attempt) => ("name" in attempt ? attempt.name.toUpperCase() : "")),
   );

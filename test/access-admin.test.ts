@@ -161,7 +161,7 @@ for (const [name, args, status] of [
   });
 }
 
-test("access: an account is disabled → every credential is refused at once, and enabled → tokens work again", async () => {
+test("access: an account is disabled → every credential is rejected at once, and enabled → tokens work again", async () => {
   const who = await newPerson();
   const { token } = await newToken(port, who, { label: "an app", scope: "write" });
   const basic = (password: string) => ({ Authorization: `Basic ${btoa(`${who.name}:${password}`)}` });

@@ -62,7 +62,7 @@ suite("disabled accounts", () => {
       headers = await prepare();
     });
 
-    test(`disabled: ${name} → requests are refused, and streams end, until it is enabled`, async () => {
+    test(`disabled: ${name} → requests are rejected, and streams end, until it is enabled`, async () => {
       assert.equal(await statusOf(headers), 200);
       const id = await idOf(headers);
       const { ended } = await openEvents(port, { ...headers });

@@ -238,7 +238,7 @@ test("POST /v1/imports?dryRun=true: the token is revoked before the last byte �
   assert.equal((await holdBack(port, bytes, revoke)).status, 401);
 });
 
-test("import: the token is revoked after the first hundred → they stay, the rest is refused", async () => {
+test("import: the token is revoked after the first hundred → they stay, the rest is rejected", async () => {
   const who = await newPerson();
   const caller = {
     ...asUser(who.user),

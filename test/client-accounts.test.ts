@@ -30,7 +30,7 @@ test("session: sign up, out and in → signed in", async () => {
   assert.deepEqual((await client.me()).counts, { subscriptions: 2, tokens: 0, sessions: 1 });
 });
 
-test("sign-up: name taken or invalid password → refused", async () => {
+test("sign-up: name taken or invalid password → rejected", async () => {
   const person = { name: "grace", password: PASSWORD };
   await openBrowser(url).signUp(person);
   const client = openBrowser(url);
@@ -45,7 +45,7 @@ test("sign-up: name taken or invalid password → refused", async () => {
   assert.deepEqual(await refusalOf(client.sessions()), [401, "unauthenticated"]);
 });
 
-test("invitation: used twice → refused", async () => {
+test("invitation: used twice → rejected", async () => {
   const { url, store } = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "false" });
   const invitation = await inviteTo(store);
   const client = openBrowser(url);
@@ -56,7 +56,7 @@ test("invitation: used twice → refused", async () => {
   assert.deepEqual(await refusalOf(late), [403, "invalid-invitation"]);
 });
 
-test("token: created, used, listed and revoked → refused afterwards", async () => {
+test("token: created, used, listed and revoked → rejected afterwards", async () => {
   const client = openBrowser(url);
   await client.signUp({ name: "edith", password: PASSWORD });
   const { secret, ...phone } = await client.createToken({ label: "phone" });

@@ -171,7 +171,7 @@ test("subscribe: batchSize → feeds per request", async () => {
   assert.deepEqual(await stepsOf(2, -5), [1, 2]);
 });
 
-test("subscribe: proxy returns 413 → smaller requests, only the long feed refused", async () => {
+test("subscribe: proxy returns 413 → smaller requests, only the long feed rejected", async () => {
   const refusal = {
     status: 413,
     headers: { "Content-Type": "text/html" },

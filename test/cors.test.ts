@@ -71,7 +71,7 @@ suite("CORS", () => {
     }
   });
 
-  test("CORS: an origin that differs in any character → refused", async () => {
+  test("CORS: an origin that differs in any character → rejected", async () => {
     const { call } = await open;
     for (const origin of [
       "https://APP.example",
@@ -199,7 +199,7 @@ suite("CORS", () => {
     assert.notEqual((await call("OPTIONS", "/nowhere", { headers: preflightHeaders(APP) })).status, 204);
   });
 
-  test("CORS: server without accounts → an allowed origin needs no token, others are refused", async () => {
+  test("CORS: server without accounts → an allowed origin needs no token, others are rejected", async () => {
     const { call } = await startServer({ EARMARK_CORS_ORIGINS: APP });
     const post = (origin: string) => {
       const headers = { Origin: origin, "Sec-Fetch-Site": "cross-site", "Content-Type": PLAIN };

@@ -154,7 +154,7 @@ test("feed search: the client disconnects → the fetch is aborted, and its plac
   await closed;
 });
 
-test("earmark add --find: pages → their first feeds are added; without feeds → refused; no server → an error", async () => {
+test("earmark add --find: pages → their first feeds are added; without feeds → rejected; no server → an error", async () => {
   const site = await startFeeds();
   const { url } = fetching;
   site.pages.set("/", html(`${LINK}<link rel="alternate" type="application/atom+xml" href="/comments">`));

@@ -35,7 +35,7 @@ describe("apps", { concurrency: 3 }, () => {
     ];
     const { page, context, allow, finish } = await visit({ as: refused, path: "/#apps", size: "phone" });
 
-    await t.test("app guide: username that AntennaPod refuses → signs in in the browser instead", async () => {
+    await t.test("app guide: username that AntennaPod rejects → signs in in the browser instead", async () => {
       await chooseApp(page, "AntennaPod");
       await page.getByText(apps.allowThere).waitFor();
       await page.getByText(apps.withToken, { exact: true }).click();

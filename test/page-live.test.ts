@@ -45,7 +45,7 @@ describe("live", { concurrency: 3 }, () => {
       },
     );
 
-    await t.test("offline: the server refuses an edit later → it is undone, and says so until dismissed", async () => {
+    await t.test("offline: the server rejects an edit later → it is undone, and says so until dismissed", async () => {
       await link(page, en.views.add).click();
       await page.getByLabel(en.add.label).waitFor();
       await context.setOffline(true);

@@ -100,7 +100,7 @@ describe("passkeys", { concurrency: 2 }, () => {
       await page.getByText(ann.name, { exact: true }).waitFor();
     });
 
-    await t.test("passkeys: copy of a passkey with an older counter → refused", async () => {
+    await t.test("passkeys: copy of a passkey with an older counter → rejected", async () => {
       const { credentials } = await session.send("WebAuthn.getCredentials", { authenticatorId });
       const [copy] = credentials;
       assert.ok(copy);

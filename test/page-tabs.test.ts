@@ -42,7 +42,7 @@ describe("tabs", { concurrency: 2 }, () => {
     const second = await openTab(context);
 
     await t.test(
-      "tabs: the server refuses an edit → every tab says so, also after a reload, until one dismisses it",
+      "tabs: the server rejects an edit → every tab says so, also after a reload, until one dismisses it",
       async () => {
         allow(/^failed: .*ERR_INTERNET_DISCONNECTED/);
         for (const page of [first, second]) await until(() => hosts(page), BOTH);

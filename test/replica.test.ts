@@ -184,7 +184,7 @@ test("replica: edit confirmed, but changes not read → not sent again", async (
   assert.deepEqual(titlesIn(reopened), ["second"]);
 });
 
-test("replica: response lost → edits applied once, nothing refused", async () => {
+test("replica: response lost → edits applied once, nothing rejected", async () => {
   const { server, openDevice } = await newAccount();
   await server.subscribe([A]);
   const refused: unknown[] = [];
@@ -203,7 +203,7 @@ test("replica: response lost → edits applied once, nothing refused", async () 
   assert.deepEqual([feedsIn(replica), replica.pending, refused], [[B], 0, []]);
 });
 
-test("replica: edit refused → reported and undone, with the edits that depend on it", async () => {
+test("replica: edit rejected → reported and undone, with the edits that depend on it", async () => {
   const { server, openDevice } = await newAccount();
   await server.subscribe([{ url: A, id: X }]);
   const refused: string[] = [];

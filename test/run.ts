@@ -13,12 +13,14 @@ import { API_TESTS, find, type Job, ROOT, runTests, secondsSince, stopTests } fr
  */
 const isCheck = process.argv[2] === "check";
 
-/** These start first, so that no core waits for them at the end. */
-const SLOW_TESTS = [
-  "test/{page-*,access*,podcasts-*,openapi-responses,process}.test.ts",
+/** They keep the cores busy. */
+const BROWSER_TESTS = ["test/page-*.test.ts"];
+/** The slowest first, so that no core waits for them at the end. */
+const TESTS = [
+  "test/{access*,podcasts-*,openapi-responses,process}.test.ts",
   "src/store/{postgres,sqlite}*.test.ts",
+  "{src,test}/**/*.test.ts",
 ];
-const TESTS = ["src/{commands,http}/*.test.ts", "{src,test}/**/*.test.ts"];
 const MEMORY = "/dev/shm";
 const GIBIBYTE = 2 ** 30;
 
@@ -71,6 +73,12 @@ async function startSharedPostgres(): Promise<string> {
   return urlOf(port, "postgres");
 }
 
+/** Spreads each list evenly over the result. */
+function mix<T>(...lists: readonly (readonly T[])[]): T[] {
+  const placed = lists.flatMap((list) => list.map((item, index) => ({ item, place: (index + 1) / (list.length + 1) })));
+  return placed.sort((a, b) => a.place - b.place).map(({ item }) => item);
+}
+
 async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 }
@@ -114,16 +122,12 @@ try {
     const url = process.env["TEST_POSTGRES_URL"] ?? (await startSharedPostgres());
     const environment = { TEST_POSTGRES_URL: url };
     const onPostgres = { ...environment, TEST_ENGINE: "postgres" };
-    const toJob = (file: string) => ({ file, environment });
-    const slow = find(SLOW_TESTS);
-    const jobs = [
-      ...slow.map(toJob),
+    const inBrowser = find(BROWSER_TESTS);
+    const others = find(TESTS).filter((file) => !inBrowser.includes(file));
+    await check("tests", [
       ...find(API_TESTS).map((file) => ({ file, environment: onPostgres })),
-      ...find(TESTS)
-        .filter((file) => !slow.includes(file))
-        .map(toJob),
-    ];
-    await check("tests", jobs);
+      ...mix(inBrowser, others).map((file) => ({ file, environment })),
+    ]);
   }
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`);

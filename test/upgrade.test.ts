@@ -87,7 +87,7 @@ for (const [engine, { create, execute, newer }] of Object.entries(ENGINES)) {
       assert.deepEqual([...deleted.stdout.matchAll(/^(\w+)\t/gm)].map(([, name]) => name).sort(), ["ann", "bob"]);
     });
 
-  test(`downgrade: ${engine} written by a newer version → refused with advice, and unchanged`, async () => {
+  test(`downgrade: ${engine} written by a newer version → rejected with advice, and unchanged`, async () => {
     const url = await create();
     const settings = { DATABASE_URL: url };
     assert.equal((await runInProcess(["add", "https://a.example/1"], settings)).code, 0);

@@ -122,7 +122,7 @@ for (const [engine, newDatabase] of ENGINES) {
       assert.deepEqual(await namesOf(database), []);
     });
 
-    test("account commands: an unknown account or token, or a taken name → refused, nothing changes", async () => {
+    test("account commands: an unknown account or token, or a taken name → rejected, nothing changes", async () => {
       const database = await newDatabase();
       await prepare(database, "ann");
       const [token] = await list(database, "token", "list", "ann");

@@ -132,7 +132,7 @@ describe("backup --keep", () => {
     assert.deepEqual(names(), [backupOf("02"), "new"]);
   });
 
-  test("backup --keep: an invalid number or folder → refused, nothing written", async () => {
+  test("backup --keep: an invalid number or folder → rejected, nothing written", async () => {
     const { folder, backups, keep } = await prepare();
     for (const number of ["0", "-1", "1.5", "10001", "99999999999999999999", "all", ""])
       assert.deepEqual([(await runInProcess(["backup", `--keep=${number}`, backups])).code, number], [64, number]);
@@ -148,7 +148,7 @@ describe("backup --keep", () => {
     assert.deepEqual(readdirSync(backups), []);
   });
 
-  test("backup: a folder without --keep → refused with advice", async () => {
+  test("backup: a folder without --keep → rejected with advice", async () => {
     const { backups, settings } = await prepare();
     const { code, stderr } = await runInProcess(["backup", backups], settings);
     assert.equal(code, 1);

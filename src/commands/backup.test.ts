@@ -128,7 +128,7 @@ describe("backup and restore", () => {
       }
     });
 
-  test("restore: a trigger in the backup → refused, nothing changes", async () => {
+  test("restore: a trigger in the backup → rejected, nothing changes", async () => {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
     await runInProcess(["add", "https://a.example/1"], settings);
@@ -144,7 +144,7 @@ describe("backup and restore", () => {
     assert.equal(lines(await runInProcess(["list"], settings)).length, 2);
   });
 
-  test("restore: not a backup, or a damaged one → refused", async () => {
+  test("restore: not a backup, or a damaged one → rejected", async () => {
     const folder = temporaryFolder();
     const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
     await runInProcess(["add", ...Array.from({ length: 200 }, (_, index) => `https://a.example/${index}`)], settings);

@@ -39,7 +39,7 @@ export const OPTIONS = {
   distribute: ["", "Distribute the tables over a Citus cluster"],
   "new-epoch": [
     "",
-    "Make all clients read their lists again, after a failover that lost changes or a restore without 'earmark restore'",
+    "Make all clients read their lists again, after a failover that lost changes or after restoring the database by other means than 'earmark restore'",
   ],
 } as const satisfies Readonly<Record<string, readonly [value: string, meaning: string]>>;
 

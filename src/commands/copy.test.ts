@@ -76,7 +76,7 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
   });
 });
 
-test("copy: the target is not empty → refused, unchanged", async () => {
+test("copy: the target is not empty → rejected, unchanged", async () => {
   for (const target of [newFile(), await postgres.database()]) {
     await withStore(target, (store) => addTo(store, asUser(1), additions(1), NOW));
     const { code, stderr } = await runInProcess(["copy", "--from", from, "--to", target]);

@@ -109,7 +109,7 @@ for (const [engine, newDatabase] of ENGINES) {
       await stop(again.server);
     });
 
-    test("setup link: a command created the first account → refused", async () => {
+    test("setup link: a command created the first account → rejected", async () => {
       const database = await newDatabase();
       const { server, secret = "" } = await serveWithStderr(database, { EARMARK_BASE_PATH: "/pods" });
       assert.match(secret, /^emi_/);

@@ -47,7 +47,7 @@ test("passwords: on standard input → used exactly as given, except for one tra
   }
 });
 
-test("passwords: too short, too long, common or equal to the name → refused and not printed", async () => {
+test("passwords: too short, too long, common or equal to the name → rejected and not printed", async () => {
   const database = await newFile();
   await prepare(database, "ann");
   const refused: readonly (readonly [password: string, message: RegExp])[] = [
@@ -71,7 +71,7 @@ test("passwords: too short, too long, common or equal to the name → refused an
   assert.deepEqual(await passwordsOf(database, "ann", ["iloveyou", PASSWORD]), [PASSWORD]);
 });
 
-test("passwords: on the command line → refused and not printed", async () => {
+test("passwords: on the command line → rejected and not printed", async () => {
   const database = await newFile();
   const attempts = [
     ["user", "add", "ann", "--password", PASSWORD],

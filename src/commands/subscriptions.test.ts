@@ -217,7 +217,7 @@ test("subscriptions: a database with accounts → needs --user", async () => {
   assert.match((await runInProcess(["list", "--user", "bob"], settings)).stderr, /No account "bob"/);
 });
 
-test("serve: a database with accounts, accounts off → refused unless anonymous access is allowed", async () => {
+test("serve: a database with accounts, accounts off → rejected unless anonymous access is allowed", async () => {
   const settings = { DATABASE_URL: `file:${temporaryFolder()}/e.db`, PORT: "0" };
   await runInProcess(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
   const refused = await runInProcess(["serve"], settings);

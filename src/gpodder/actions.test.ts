@@ -82,7 +82,7 @@ test("actions: no timestamp → undefined, so that the server's clock is used", 
   for (const timestamp of [undefined, null, ""]) assert.equal(readOne({ timestamp })?.actedAt, undefined);
 });
 
-test("actions: a body that is not an array, or too long → refused", () => {
+test("actions: a body that is not an array, or too long → rejected", () => {
   for (const document of [{}, null, "x", 1]) assert.throws(() => readActions(document), RequestFailure);
   const one = {};
   assert.throws(

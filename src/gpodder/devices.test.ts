@@ -19,7 +19,7 @@ test("devices: a long caption → truncated to 100 characters", () => {
   assert.equal(Array.from(readDevice({ caption: "😀".repeat(200) }).caption ?? "").length, 100);
 });
 
-test("devices: a body that is not an object → refused", () => {
+test("devices: a body that is not an object → rejected", () => {
   for (const document of [null, [], "x"])
     assert.throws(
       () => readDevice(document),

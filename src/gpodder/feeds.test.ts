@@ -6,7 +6,7 @@ import {
   readFeedChanges,
   readFeedLines,
   readFeedList,
-  requireNoContradiction,
+  requireDisjoint,
   writeFeedChanges,
   writeFeedLines,
   writeFeedList,
@@ -37,15 +37,15 @@ test("feeds: missing or null members, items that are not strings → ignored", (
   });
 });
 
-test("feeds: not an object, or members that are not arrays → refused", () => {
+test("feeds: not an object, or members that are not arrays → rejected", () => {
   for (const document of [null, [], "x", 1, { add: A }, { remove: {} }])
     assert.throws(() => readFeedChanges(document), hasStatus(400));
   assert.throws(() => readFeedChanges({ add: new Array(MAX_FEEDS + 1).fill(A) }), hasStatus(413));
 });
 
-test("feeds: the same URL added and removed → refused", () => {
-  assert.throws(() => requireNoContradiction({ add: [B, A], remove: [A] }), hasStatus(400));
-  requireNoContradiction({ add: [A], remove: [B, `${A}/`] });
+test("feeds: the same URL added and removed → rejected", () => {
+  assert.throws(() => requireDisjoint({ add: [B, A], remove: [A] }), hasStatus(400));
+  requireDisjoint({ add: [A], remove: [B, `${A}/`] });
 });
 
 test("feeds: responses → all members are present", async () => {

@@ -29,7 +29,7 @@ function readUrls(value: unknown, member: string): string[] {
 }
 
 /** The gPodder API refuses the same URL in both lists. AntennaPod relies on that to repair its queue of unsent changes. */
-export function requireNoContradiction({ add, remove }: ChangedFeeds): void {
+export function requireDisjoint({ add, remove }: ChangedFeeds): void {
   const added = new Set(add);
   if (remove.some((url) => added.has(url)))
     throw failure("malformed-document", { reason: "The same feed URL is in both `add` and `remove`" });

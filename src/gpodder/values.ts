@@ -24,14 +24,14 @@ export function readTimestamp(text: string): Date | undefined {
   if (!TIMESTAMP.test(trimmed)) return undefined;
   const [date, time, rest] = [trimmed.slice(0, 10), trimmed.slice(11, 19), trimmed.slice(19)];
   const [, hours, minutes = "00"] = OFFSET.exec(rest) ?? [];
-  const read = new Date(`${date}T${time}${hours === undefined ? "Z" : `${hours}:${minutes}`}`);
+  const parsed = new Date(`${date}T${time}${hours === undefined ? "Z" : `${hours}:${minutes}`}`);
   // `Date` would turn February 30 into March 2.
-  return Number.isNaN(read.getTime()) || !(date.slice(8) <= "28" || isDate(date)) ? undefined : read;
+  return Number.isNaN(parsed.getTime()) || !(date.slice(8) <= "28" || isDate(date)) ? undefined : parsed;
 }
 
 function isDate(date: string): boolean {
-  const read = new Date(`${date}T00:00:00Z`);
-  return !Number.isNaN(read.getTime()) && read.toISOString().startsWith(date);
+  const parsed = new Date(`${date}T00:00:00Z`);
+  return !Number.isNaN(parsed.getTime()) && parsed.toISOString().startsWith(date);
 }
 
 /** UTC without a zone: the only form that every app reads correctly. */

@@ -14,7 +14,7 @@ import {
   readSignIn,
   readSignUp,
 } from "../jsonapi/accounts.ts";
-import { writeMany, writeOne } from "../jsonapi/document.ts";
+import { writeOne, writePageOf } from "../jsonapi/document.ts";
 import { writeAccountExport } from "../jsonapi/export.ts";
 import { readPasswordReset } from "../jsonapi/people.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
@@ -179,7 +179,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
       const { response, caller, query } = call;
       const all = await validCredentials(accounts, caller.user, kind, clock());
       const resources = all.map((credential) => toResource(credential, caller, basePath));
-      respond(response, 200, JSON_API, writeMany(resources, `${basePath}/v1/${CREDENTIAL_PATHS[kind]}`, query));
+      respond(response, 200, JSON_API, writePageOf(resources, `${basePath}/v1/${CREDENTIAL_PATHS[kind]}`, query));
     },
 
     getCredential: (kind: UserManagedKind) => async (call: Call) => {

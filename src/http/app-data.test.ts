@@ -53,7 +53,7 @@ describe("what apps have synchronized", async () => {
     assert.deepEqual([data.attributes.caption, data.attributes.app], ["phone", "Kasts/25.04"]);
   });
 
-  test("devices: changed → only what is given; unknown or invalid → refused", async () => {
+  test("devices: changed → only what is given; unknown or invalid → rejected", async () => {
     const changed = await patch("pixel.8", { caption: "Ann’s phone" });
     assert.equal(changed.status, 200, changed.text);
     assert.deepEqual(

@@ -1,6 +1,6 @@
 import { failure } from "../errors.ts";
 import { deviceResource, readDeviceChanges, writeActionPage } from "../jsonapi/apps.ts";
-import { writeMany, writeOne } from "../jsonapi/document.ts";
+import { writeOne, writePageOf } from "../jsonapi/document.ts";
 import type { ActionListQuery, PageQuery } from "../jsonapi/query.ts";
 import type { UserId } from "../subscriptions.ts";
 import { readJson } from "./body.ts";
@@ -23,7 +23,7 @@ export function createAppDataHandlers({ config: { basePath }, store, apps, clock
 
   return {
     async listDevices({ response, caller, query }: Call<PageQuery>): Promise<void> {
-      respond(response, 200, JSON_API, writeMany(await listDevices(caller.user), `${basePath}/v1/devices`, query));
+      respond(response, 200, JSON_API, writePageOf(await listDevices(caller.user), `${basePath}/v1/devices`, query));
     },
 
     getDevice: sendDevice,

@@ -57,7 +57,7 @@ describe("request credentials", async () => {
     assert.equal((await list({ Authorization: `Bearer ${"A".repeat(100 * 1024)}` })).status, 431);
   });
 
-  test("credentials: two Authorization headers → refused", async () => {
+  test("credentials: two Authorization headers → rejected", async () => {
     const { Authorization } = await newUser(server);
     for (const two of [
       [Authorization, Authorization],

@@ -3,7 +3,7 @@ import type { UploadResult } from "../app-sync.ts";
 import { readActionsQuery, writeActions } from "../gpodder/actions.ts";
 import { readDevice, writeDevices, writeSyncGroups } from "../gpodder/devices.ts";
 import {
-  requireNoContradiction,
+  requireDisjoint,
   toPodcast,
   writeFeedChanges,
   writeFeedLines,
@@ -146,7 +146,7 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
       const { caller } = call;
       const uploaded = await readAppDocument(call, parser, "feed-changes", async (documents) => {
         const [changes = { add: [], remove: [] }] = documents;
-        if (dialect === GPODDER) requireNoContradiction(changes);
+        if (dialect === GPODDER) requireDisjoint(changes);
         await caller.spend(changes.add.length + changes.remove.length);
         return apps.changeFeeds(caller, appOf(caller), changes, clock());
       });

@@ -28,7 +28,7 @@ async function start(settings?: Readonly<Record<string, string>>) {
   return { ...server, send, list };
 }
 
-test("import: a file → each feed is added, already subscribed, or refused with a reason", async () => {
+test("import: a file → each feed is added, already subscribed, or rejected with a reason", async () => {
   const { send, list } = await start();
   const urls = ["https://podnews.net/rss/", "nonsense", "http://Podnews.net/rss", "feed://a.example/1", "file:///x"];
   const response = await send(file(urls));
@@ -255,7 +255,7 @@ test("import: ten thousand feeds in one file → other requests are not blocked;
   );
 });
 
-test("import: not an OPML file → refused, nothing is imported", async () => {
+test("import: not an OPML file → rejected, nothing is imported", async () => {
   const { send, list } = await start();
   for (const body of ["", "{}", "<html></html>"]) {
     const response = await send(body);

@@ -70,7 +70,7 @@ test("connections: a trusted proxy → may have all of them", async () => {
   for (const socket of sockets) socket?.destroy();
 });
 
-test("write queue: full → the whole request is refused and can be retried", async () => {
+test("write queue: full → the whole request is rejected and can be retried", async () => {
   const { call } = await startServer({ EARMARK_MAX_QUEUED_OPERATIONS: "100" });
   const bodies = Array.from({ length: 20 }, () => bodyOf(60));
   const responses = await Promise.all(bodies.map((body) => call("POST", "/v1/operations", { headers, body })));
@@ -143,7 +143,7 @@ test("slow requests: many → ten lines per minute, then the number omitted", as
   );
 });
 
-test("memory: bodies beyond the budget → refused; memory is released when requests end", async () => {
+test("memory: bodies beyond the budget → rejected; memory is released when requests end", async () => {
   const { port, call } = await startServer();
   const head = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 8388608\r\n\r\n`;
   const part = Buffer.alloc(7 * 1024 * 1024, " ");

@@ -68,7 +68,7 @@ describe("Nextcloud login flow", async () => {
     assert.equal((await poll(token)).status, 404);
   });
 
-  test("login flow: approved twice → one token; by somebody else → refused", async () => {
+  test("login flow: approved twice → one token; by somebody else → rejected", async () => {
     const { id } = await startLogin();
     const first = await approve(id);
     const second = await approve(id);

@@ -115,7 +115,7 @@ suite("OpenID Connect login", () => {
     assert.equal(await finish(newBrowser(), "linked"), "no-account");
   });
 
-  test("link: a user of the provider with another account → refused", async () => {
+  test("link: a user of the provider with another account → rejected", async () => {
     const [ann, bob] = [await newUser(server), await newUser(server)];
     assert.equal(await finish(newBrowser(ann.Cookie), "taken", server, "/v1/identities"), "");
     assert.equal(await finish(newBrowser(bob.Cookie), "taken", server, "/v1/identities"), "identity-taken");
@@ -138,7 +138,7 @@ suite("OpenID Connect login", () => {
     assert.equal(await finish(newBrowser(), "swapped"), "no-account");
   });
 
-  test("link: sign-in more than ten minutes ago, or only a token → refused", async () => {
+  test("link: sign-in more than ten minutes ago, or only a token → rejected", async () => {
     const { Authorization } = await newUser(server);
     const refused = await server.call("POST", "/v1/identities", { headers: { Authorization } });
     assert.deepEqual([refused.status, refused.json.errors[0].code], [403, "session-required"]);
@@ -151,7 +151,7 @@ suite("OpenID Connect login", () => {
 });
 
 suite("attacks on a login", () => {
-  test("login: state of another login, none, or repeated → refused", async () => {
+  test("login: state of another login, none, or repeated → rejected", async () => {
     for (const change of [
       (url: URL) => url.searchParams.set("state", "x".repeat(43)),
       (url: URL) => url.searchParams.delete("state"),
@@ -165,7 +165,7 @@ suite("attacks on a login", () => {
     }
   });
 
-  test("login: callback of an attacker in another browser → refused (login CSRF)", async () => {
+  test("login: callback of an attacker in another browser → rejected (login CSRF)", async () => {
     const callback = await logIn(newBrowser(), "mallory", signUpServer);
     const fresh = newBrowser();
     assert.equal(await resultOf(fresh, callback), "oidc-failed");
@@ -175,7 +175,7 @@ suite("attacks on a login", () => {
     assert.equal(await me(victim, signUpServer), undefined);
   });
 
-  test("login: code of another login in the same browser → refused (code injection)", async () => {
+  test("login: code of another login in the same browser → rejected (code injection)", async () => {
     const stolen = new URL(await logIn(newBrowser(), "victim", signUpServer)).searchParams.get("code") ?? "";
     const attacker = newBrowser();
     const url = new URL(await logIn(attacker, "mallory", signUpServer));
@@ -184,7 +184,7 @@ suite("attacks on a login", () => {
     assert.equal(await me(attacker, signUpServer), undefined);
   });
 
-  test("login: replayed callback, even with its cookie → refused", async () => {
+  test("login: replayed callback, even with its cookie → rejected", async () => {
     const browser = newBrowser();
     const callback = await logIn(browser, "alice", signUpServer);
     const key = `${new URL(signUpServer.url).host} earmark-oidc`;
@@ -198,7 +198,7 @@ suite("attacks on a login", () => {
     assert.equal(await me(thief, signUpServer), undefined);
   });
 
-  test("login: issuer of another provider in the callback → refused (mix-up)", async () => {
+  test("login: issuer of another provider in the callback → rejected (mix-up)", async () => {
     const browser = newBrowser();
     const url = new URL(await logIn(browser, "alice", signUpServer));
     assert.equal(url.searchParams.get("iss"), provider.url);
@@ -206,7 +206,7 @@ suite("attacks on a login", () => {
     assert.equal(await resultOf(browser, url.href), "oidc-failed");
   });
 
-  test("login: tampered or foreign cookie → refused", async () => {
+  test("login: tampered or foreign cookie → rejected", async () => {
     const browser = newBrowser();
     const callback = await logIn(browser, "alice", signUpServer);
     const key = `${new URL(signUpServer.url).host} earmark-oidc`;
@@ -220,7 +220,7 @@ suite("attacks on a login", () => {
     assert.equal(await resultOf(browser, callback), "");
   });
 
-  test("login: more than ten minutes at the provider → refused", async () => {
+  test("login: more than ten minutes at the provider → rejected", async () => {
     const late = await start({ ...SETTINGS, EARMARK_OIDC_SIGN_UP: "true" });
     await provider.configure([server, signUpServer, late].map(callbackOf));
     const browser = newBrowser();
@@ -246,7 +246,7 @@ suite("attacks on a login", () => {
     assert.equal(await resultOf(browser, callback), "");
   });
 
-  test("login: started by a page on another site → refused", async () => {
+  test("login: started by a page on another site → rejected", async () => {
     for (const path of ["/v1/oidc-logins", "/v1/identities"]) {
       const { status } = await server.call("POST", path, { headers: { "Sec-Fetch-Site": "cross-site" } });
       assert.equal(status, 403, path);
@@ -312,7 +312,7 @@ suite("attacks on a login", () => {
     assert.equal(url.searchParams.get("redirect_uri"), "https://pods.example/p/oidc/callback");
   });
 
-  test("login: disabled account, of the identity or linked to it → refused, not logged as a failed sign-in", async () => {
+  test("login: disabled account, of the identity or linked to it → rejected, not logged as a failed sign-in", async () => {
     const { name, Cookie } = await newUser(signUpServer);
     const owner = newBrowser(Cookie);
     assert.equal(await finish(owner, "linked", signUpServer, "/v1/identities"), "");

@@ -87,14 +87,14 @@ const INVALID: readonly (readonly [string, Parameters<typeof idToken>])[] = [
   ["signed with an unknown key", [{}, stranger]],
 ];
 for (const [what, changes] of INVALID) {
-  test(`login: ID token ${what} → refused`, async () => {
+  test(`login: ID token ${what} → rejected`, async () => {
     const { code, cookies } = await logIn(idToken(...changes));
     assert.ok(["oidc-failed", "identity-provider-unavailable"].includes(code), code);
     assert.deepEqual(cookies, []);
   });
 }
 
-test("login: unsigned ID token, or none → refused", async () => {
+test("login: unsigned ID token, or none → rejected", async () => {
   const part = (value: object) => Buffer.from(JSON.stringify(value)).toString("base64url");
   const claims = { iss: issuer.url, aud: CLIENT_ID, sub: "alice", iat: 1, exp: 9e9 };
   for (const respond of [
@@ -147,7 +147,7 @@ test("login: provider that accepts a request and never responds → unavailable 
   assert.ok(performance.now() - started < 30_000);
 });
 
-test("login: code that the provider refuses → failed; a wrong client secret → unavailable", async () => {
+test("login: code that the provider rejects → failed; a wrong client secret → unavailable", async () => {
   const refuse = (error: string) => () => (response: Parameters<Respond>[0]) =>
     void response.writeHead(400, { "content-type": "application/json" }).end(JSON.stringify({ error }));
   assert.equal((await logIn(refuse("invalid_grant"))).code, "oidc-failed");

@@ -53,7 +53,7 @@ const BODIES: Record<string, readonly (string | Uint8Array | undefined)[]> = {
   "a megabyte of nothing": [" ".repeat(1_000_000), "[".repeat(1_000_000)],
 };
 for (const [what, bodies] of Object.entries(BODIES)) {
-  test(`operations: ${what} → the whole request is refused`, async () => {
+  test(`operations: ${what} → the whole request is rejected`, async () => {
     const before = await total();
     for (const body of bodies) {
       const response = await post(body);

@@ -98,7 +98,7 @@ suite("passkeys", () => {
     assert.deepEqual([reply.status, codeOf(reply), countFailures(server)], [401, "passkey-failed", before + 1]);
   });
 
-  test("passkeys: response used twice → refused the second time, also to create one", async () => {
+  test("passkeys: response used twice → rejected the second time, also to create one", async () => {
     const { Cookie } = await newUser(server);
     const { authenticator } = await newPasskey(server, Cookie);
     const response = authenticator.use({ challenge: await challengeOf(server), ...SITE });
@@ -120,7 +120,7 @@ suite("passkeys", () => {
     assert.deepEqual(replies.map(({ status }) => status).toSorted(), [201, 401]);
   });
 
-  test("passkeys: counter that does not increase → refused, because the passkey may be cloned", async () => {
+  test("passkeys: counter that does not increase → rejected, because the passkey may be cloned", async () => {
     const { Cookie } = await newUser(server);
     const { authenticator } = await newPasskey(server, Cookie);
     for (const [counter, status] of [
@@ -147,7 +147,7 @@ suite("passkeys", () => {
     ["with an empty challenge", { challenge: "" }],
   ];
   for (const [what, changes] of CHANGES) {
-    test(`passkeys: response ${what} → refused`, async () => {
+    test(`passkeys: response ${what} → rejected`, async () => {
       const { Cookie } = await newUser(server);
       const { authenticator } = await newPasskey(server, Cookie);
       const ceremony = { challenge: await challengeOf(server), ...SITE };
@@ -160,7 +160,7 @@ suite("passkeys", () => {
     });
   }
 
-  test("passkeys: challenge for another purpose, user or server → refused", async () => {
+  test("passkeys: challenge for another purpose, user or server → rejected", async () => {
     const [ann, bob] = [await newUser(server), await newUser(server)];
     const { authenticator } = await newPasskey(server, ann.Cookie);
     const ofAnn = (await optionsOf(server, "registration", { Cookie: ann.Cookie })).challenge;
@@ -188,7 +188,7 @@ suite("passkeys", () => {
     }
   });
 
-  test("passkeys: challenge older than five minutes → refused; sign-in more than ten minutes ago → none can be added", async () => {
+  test("passkeys: challenge older than five minutes → rejected; sign-in more than ten minutes ago → none can be added", async () => {
     const late = await start();
     const { Cookie } = await newUser(late);
     const { authenticator } = await newPasskey(late, Cookie);
@@ -210,7 +210,7 @@ suite("passkeys", () => {
     assert.equal(codeOf(reply), "recent-sign-in-required");
   });
 
-  test("passkeys: attestation with certificates → refused, without a request to the hosts they name", async () => {
+  test("passkeys: attestation with certificates → rejected, without a request to the hosts they name", async () => {
     const { Cookie } = await newUser(server);
     for (const fmt of ["packed", "fido-u2f", "tpm", "apple", "android-key"]) {
       const { challenge } = await optionsOf(server, "registration", { Cookie });
@@ -243,7 +243,7 @@ suite("passkeys", () => {
     assert.equal(codeOf(await addWith(server, Cookie, {}, "")), "invalid-label");
   });
 
-  test("passkeys: more than 20 → refused", async () => {
+  test("passkeys: more than 20 → rejected", async () => {
     const { Cookie } = await newUser(server);
     for (let count = 0; count < 20; count += 1) await newPasskey(server, Cookie);
     const { challenge } = await optionsOf(server, "registration", { Cookie });
@@ -259,7 +259,7 @@ suite("passkeys", () => {
     assert.deepEqual([statuses[0], statuses.at(-1)], [401, 429]);
   });
 
-  test("passkeys: disabled account → refused and not in the log as a failed sign-in; enabled → signs in", async () => {
+  test("passkeys: disabled account → rejected and not in the log as a failed sign-in; enabled → signs in", async () => {
     const { name, Cookie } = await newUser(server);
     const { authenticator } = await newPasskey(server, Cookie);
     const user = (await server.accounts.findByName(name))?.user ?? 0;

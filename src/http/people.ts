@@ -2,7 +2,7 @@ import { isRefused } from "../account-refusals.ts";
 import { isValidAt, NOBODY } from "../account-store.ts";
 import type { Accounts } from "../accounts.ts";
 import { failure } from "../errors.ts";
-import { writeMany, writeOne, writePage } from "../jsonapi/document.ts";
+import { writeOne, writePage, writePageOf } from "../jsonapi/document.ts";
 import {
   accountResource,
   auditResource,
@@ -93,7 +93,7 @@ export function createPeopleHandlers(
       const resources = all
         .filter((invitation) => isValidAt(invitation, clock()))
         .map((invitation) => invitationResource(invitation, basePath));
-      respond(response, 200, JSON_API, writeMany(resources, `${basePath}/v1/invitations`, query));
+      respond(response, 200, JSON_API, writePageOf(resources, `${basePath}/v1/invitations`, query));
     },
 
     async invite(call: Call): Promise<void> {

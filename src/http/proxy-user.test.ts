@@ -57,7 +57,7 @@ suite("header of a proxy", () => {
     assert.equal(new Set(responses.map(({ json }) => json.data.id)).size, 1);
   });
 
-  test("header: from anyone but a trusted proxy → refused on every route, even if empty", async () => {
+  test("header: from anyone but a trusted proxy → rejected on every route, even if empty", async () => {
     for (const path of ["/v1/me", "/", "/healthz", "/v1/subscriptions", "/api/2/auth/ann/login.json", "/nowhere"])
       for (const value of ["ann", ""]) assert.equal((await untrusting.call("GET", path, as(value))).status, 403, path);
     assert.equal(codeOf(await untrusting.call("GET", "/v1/me", as("ann"))), "untrusted-auth-header");
@@ -95,7 +95,7 @@ suite("header of a proxy", () => {
       assert.equal((await server.call("GET", "/v1/me", { headers: { [header]: "ann" } })).status, 401, header);
   });
 
-  test("header: request from a page on another site → refused, also with a password that the browser knows", async () => {
+  test("header: request from a page on another site → rejected, also with a password that the browser knows", async () => {
     const body = JSON.stringify({
       data: { type: "subscription", id: newId(), attributes: { feed_url: "https://feeds.example/a" } },
     });

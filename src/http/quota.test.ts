@@ -84,7 +84,7 @@ test("quota: a single subscription when the list is full → 403, and 201 after 
   assert.equal((await post(newId(), feedOf(5))).status, 403);
 });
 
-test("quota: an import exceeds the limit → what does not fit is refused, and the dry run says so", async () => {
+test("quota: an import exceeds the limit → what does not fit is rejected, and the dry run says so", async () => {
   const { operate, importAll, me } = await start();
   await operate(add(newId(), feedOf(1)));
   const feeds = [2, 1, 2, 3, 4, 3, 5].map(feedOf);

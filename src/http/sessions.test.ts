@@ -196,7 +196,7 @@ describe("tokens", async () => {
     assert.equal(await used(), server.now().toISOString());
   });
 
-  test("tokens: revoked → refused at the next request", async () => {
+  test("tokens: revoked → rejected at the next request", async () => {
     const { Cookie, Authorization, tokenId } = await newUser(server);
     const ask = () => call("GET", "/v1/subscriptions", { headers: { Authorization } });
     assert.equal((await ask()).status, 200);
@@ -207,7 +207,7 @@ describe("tokens", async () => {
     assert.equal((await call("DELETE", "/v1/tokens/nonsense", { headers: { Cookie } })).status, 400);
   });
 
-  test("tokens: an invalid label, scope or expiry → refused", async () => {
+  test("tokens: an invalid label, scope or expiry → rejected", async () => {
     const { Cookie } = await newUser(server);
     const past = new Date(server.now().getTime() - 1).toISOString();
     for (const [attributes, member] of [
@@ -233,7 +233,7 @@ describe("tokens", async () => {
     assert.equal((await create(Cookie, { label: "x", scope: "read", expires_at: null })).status, 201);
   });
 
-  test("tokens: more than a hundred → refused", async () => {
+  test("tokens: more than a hundred → rejected", async () => {
     const { Cookie } = await newUser(server);
     for (let count = 1; count < 100; count += 1)
       assert.equal((await create(Cookie, { label: `${count}`, scope: "read" })).status, 201);

@@ -47,7 +47,7 @@ describe("sign-up and sign-in", async () => {
     assert.equal(https.json.data.attributes.current, true);
   });
 
-  test("names: other case, width or composition → the same name; lookalikes → refused", async () => {
+  test("names: other case, width or composition → the same name; lookalikes → rejected", async () => {
     assert.equal((await signUp(server, "Zoe-1")).status, 201);
     for (const same of ["zoe-1", "ZOE-1", "ｚｏｅ－１"]) {
       const again = await signUp(server, same);
@@ -89,7 +89,7 @@ describe("sign-up and sign-in", async () => {
     }
   });
 
-  test("passwords: too short, too long or common → refused, no account", async () => {
+  test("passwords: too short, too long or common → rejected, no account", async () => {
     for (const password of [
       "seven77",
       "x".repeat(257),
@@ -105,7 +105,7 @@ describe("sign-up and sign-in", async () => {
     assert.equal((await signUp(server, "common-name")).status, 201);
   });
 
-  test("passwords: a megabyte → refused without reading it", async () => {
+  test("passwords: a megabyte → rejected without reading it", async () => {
     const { name } = await newUser(server);
     assert.equal((await signIn(server, name, "x".repeat(1 << 20))).status, 413);
     assert.equal((await signIn(server, name, "x".repeat(8_000))).status, 422);
@@ -173,7 +173,7 @@ describe("sign-up and sign-in", async () => {
     );
   });
 
-  test("documents: malformed or of another type → refused", async () => {
+  test("documents: malformed or of another type → rejected", async () => {
     const post = (body: string, headers = {}) =>
       server.call("POST", "/v1/sessions", { headers: { ...JSONAPI, ...fromNewNetwork(), ...headers }, body });
     for (const [body, status, pointer] of [
@@ -204,7 +204,7 @@ describe("sign-up policy", () => {
     assert.equal((await signIn(server, "stranger")).status, 401);
   });
 
-  test("invitations: used or expired → refused", async () => {
+  test("invitations: used or expired → rejected", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
     const invite = async () => {
       const issued = await server.people.invite(asUser(0), server.now());
@@ -221,7 +221,7 @@ describe("sign-up policy", () => {
     }
   });
 
-  test("setup link: the first account exists → refused", async () => {
+  test("setup link: the first account exists → rejected", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
     const [first, second] = [
       await server.people.createSetupLink(server.now()),
@@ -260,7 +260,7 @@ describe("sign-up policy", () => {
     assert.ok("reason" in (await accounts.create("oidc:alice", PASSWORD, now())));
   });
 
-  test("invitations: invalid, sign-up open → refused", async () => {
+  test("invitations: invalid, sign-up open → rejected", async () => {
     const server = await start();
     assert.equal((await signUp(server, "ann", PASSWORD, { invitation: "emi_nothing" })).status, 403);
   });

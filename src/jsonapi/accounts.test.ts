@@ -10,7 +10,7 @@ import {
   readSignIn,
   readSignUp,
 } from "./accounts.ts";
-import { writeMany, writeOne } from "./document.ts";
+import { writeOne, writePageOf } from "./document.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 
@@ -245,7 +245,7 @@ test("account documents: one resource → document; many → page with links", (
   const [first = assert.fail()] = resources;
   assert.deepEqual(JSON.parse(writeOne(first)), { jsonapi: { version: "1.1" }, data: first });
   assert.deepEqual(JSON.parse(writeOne(first, { x: 1 })).meta, { x: 1 });
-  const page = (number: number) => JSON.parse(writeMany(resources, "/v1/tokens", { number, size: 2 }));
+  const page = (number: number) => JSON.parse(writePageOf(resources, "/v1/tokens", { number, size: 2 }));
   assert.deepEqual(page(1).data, resources.slice(0, 2));
   assert.deepEqual(page(2).data, resources.slice(2, 4));
   assert.deepEqual(page(3).data, resources.slice(4));

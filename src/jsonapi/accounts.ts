@@ -181,8 +181,8 @@ export const CREDENTIAL_PATHS: Readonly<Record<string, string>> = {
   identity: "identities",
 };
 
-/** A credential that users manage. `more` has attributes that only some responses show, such as a new token's secret. */
-export function credentialResource(credential: Credential, basePath: string, more: object = {}): Resource {
+/** A credential that users manage. `extraAttributes` are those that only some responses show, such as a new token's secret. */
+export function credentialResource(credential: Credential, basePath: string, extraAttributes: object = {}): Resource {
   const { id, kind, label, scope, createdAt, usedAt, expiresAt } = credential;
   return {
     type: kind,
@@ -193,7 +193,7 @@ export function credentialResource(credential: Credential, basePath: string, mor
       created_at: toTimestamp(createdAt),
       last_used_at: toTimestamp(usedAt),
       expires_at: toTimestamp(expiresAt),
-      ...more,
+      ...extraAttributes,
     },
     links: { self: `${basePath}/v1/${CREDENTIAL_PATHS[kind]}/${id}` },
   };

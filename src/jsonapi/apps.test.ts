@@ -24,7 +24,7 @@ test("device changes: valid → only what is given", () => {
   assert.deepEqual(readDeviceChanges(document({}), "a"), {});
 });
 
-test("device changes: invalid → refused, with a pointer to the value", () => {
+test("device changes: invalid → rejected, with a pointer to the value", () => {
   for (const caption of ["", "x".repeat(101), "a\nb", "\ud800", 1, null]) {
     const { code, source } = failureOf(() => readDeviceChanges(document({ caption }), "a"));
     assert.deepEqual([code, source], ["invalid-attribute", { pointer: "/data/attributes/caption" }], String(caption));
@@ -60,7 +60,7 @@ test("action pages: filter → in every link", () => {
   assert.deepEqual(meta, { total: 5 });
 });
 
-test("action pages: the filter is not a feed URL → refused", () => {
+test("action pages: the filter is not a feed URL → rejected", () => {
   for (const text of ["", "x", "ftp://feeds.example/"])
     assert.equal(failureOf(() => readActionListQuery(`filter[feed_url]=${text}`)).code, "invalid-query");
 });

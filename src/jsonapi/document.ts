@@ -51,7 +51,7 @@ export function writeMeta(meta: object): string {
 }
 
 /** One page of a collection that is short enough to be read as a whole. */
-export function writeMany(all: readonly Resource[], path: string, query: PageQuery): string {
+export function writePageOf(all: readonly Resource[], path: string, query: PageQuery): string {
   const start = (query.number - 1) * query.size;
   return writePage(all.slice(start, start + query.size), all.length, path, query);
 }

@@ -14,7 +14,7 @@ const operate = (operation: unknown, basePath = "") =>
   readOperations({ "atomic:operations": [operation] }, 10, basePath)[0];
 const add = (data: unknown, more: object = {}) => operate({ op: "add", data, ...more });
 
-function refusalOf(operation: Operation | undefined): Malformed {
+function malformedOf(operation: Operation | undefined): Malformed {
   assert.ok(operation !== undefined && isMalformed(operation), JSON.stringify(operation));
   return operation;
 }
@@ -105,7 +105,7 @@ test("operations: `ref` → must have the type and id of `data`", () => {
     assert.deepEqual(add(RESOURCE, { ref }), invalid, JSON.stringify(ref));
   }
   // Only valid ids are compared without regard to case.
-  assert.equal(refusalOf(add({ ...RESOURCE, id: "x" }, { ref: { type, id: "x" } })).code, "invalid-id");
+  assert.equal(malformedOf(add({ ...RESOURCE, id: "x" }, { ref: { type, id: "x" } })).code, "invalid-id");
   assert.deepEqual(add({ ...RESOURCE, id: "x" }, { ref: { type, id: "X" } }), invalid);
   assert.deepEqual(add({ ...RESOURCE, id: 1 }, { ref: { type, id: 1 } }), invalid);
   assert.deepEqual(add({ ...RESOURCE, id: undefined }, { ref: { type, id } }), invalid);
@@ -142,7 +142,7 @@ test("operations: an invalid resource → its first error, with a pointer to an 
 
 test("operations: an id → 8-4-4-4-12 hexadecimal digits, nothing else", () => {
   for (const id of [`x${ID}`, `${ID}x`, ID.replaceAll("-", ""), ID.replace("a", "g"), ` ${ID}`, [ID], ""])
-    assert.equal(refusalOf(add({ ...RESOURCE, id })).code, "invalid-id", String(id));
+    assert.equal(malformedOf(add({ ...RESOURCE, id })).code, "invalid-id", String(id));
   for (const id of ["ffffffff-ffff-ffff-ffff-ffffffffffff", "ABCDEF01-2345-6789-abcd-ef0123456789"])
     assert.equal((add({ ...RESOURCE, id }) as RequestedAddition).id, id.toLowerCase());
 });
@@ -194,7 +194,7 @@ test("results: additions, conflicts and invalid operations → result N for oper
   assert.deepEqual(JSON.parse(writeResults([], [], "", META))["atomic:results"], []);
 });
 
-test("results: every refusal → its status, code, title and detail", () => {
+test("results: every rejection → its status, code, title and detail", () => {
   const expected: readonly (readonly [Malformed["code"], number, string, string])[] = [
     ["unsupported-operation", 422, "Unsupported Operation", ERRORS["unsupported-operation"].detail],
     ["invalid-operation", 422, "Invalid Operation", "Invalid operation: why."],

@@ -55,7 +55,7 @@ export interface ActionListQuery extends PageQuery {
 export function readActionListQuery(query: string): ActionListQuery {
   const parameters = readParameters(query, [...PAGE_PARAMETERS, FEED_URL_PARAMETER]);
   const feedUrl = parameters.get(FEED_URL_PARAMETER);
-  if (feedUrl !== undefined && "errorCode" in readFeedUrl(feedUrl)) refuse(FEED_URL_PARAMETER, "must be a feed URL");
+  if (feedUrl !== undefined && "errorCode" in readFeedUrl(feedUrl)) reject(FEED_URL_PARAMETER, "must be a feed URL");
   return { ...readPage(parameters), feedUrl };
 }
 
@@ -68,7 +68,7 @@ function readFilter(parameters: Parameters): ListQuery["filter"] {
   const parsed = readFeedUrl(feedUrl);
   return "normalizedUrl" in parsed
     ? { feedUrl, normalizedUrl: parsed.normalizedUrl }
-    : refuse(FEED_URL_PARAMETER, "must be a feed URL");
+    : reject(FEED_URL_PARAMETER, "must be a feed URL");
 }
 
 function readPage(parameters: Parameters): PageQuery {
@@ -92,7 +92,7 @@ export interface ChangesQuery {
 export function readChangesQuery(query: string): ChangesQuery {
   const parameters = readParameters(query, ["page[after]", "page[size]"]);
   const after = parameters.get("page[after]");
-  if (after !== undefined && !isState(after)) refuse("page[after]", "must be a `state` from an earlier response");
+  if (after !== undefined && !isState(after)) reject("page[after]", "must be a `state` from an earlier response");
   return { after, size: readChangesSize(parameters) };
 }
 
@@ -123,7 +123,7 @@ const FIELDS_PARAMETERS = [SUBSCRIPTION_PARAMETER, INCLUDE_PARAMETER, PODCAST_PA
 
 function readSelection(parameters: Parameters): FieldsQuery {
   const include = parameters.get(INCLUDE_PARAMETER) ?? "";
-  if (include !== "" && include !== PODCAST_TYPE) refuse(INCLUDE_PARAMETER, `must be ${PODCAST_TYPE}`);
+  if (include !== "" && include !== PODCAST_TYPE) reject(INCLUDE_PARAMETER, `must be ${PODCAST_TYPE}`);
   return {
     fields: readFields(parameters, SUBSCRIPTION_PARAMETER, SUBSCRIPTION_FIELDS),
     podcastFields: readFields(parameters, PODCAST_PARAMETER, PODCAST_FIELDS),
@@ -134,7 +134,7 @@ function readSelection(parameters: Parameters): FieldsQuery {
 /** Query string of a request to import a file: whether it is a dry run. */
 export function readImportQuery(query: string): { readonly dryRun: boolean } {
   const value = readParameters(query, ["dryRun"]).get("dryRun") ?? "false";
-  if (value !== "true" && value !== "false") refuse("dryRun", "must be true or false");
+  if (value !== "true" && value !== "false") reject("dryRun", "must be true or false");
   return { dryRun: value === "true" };
 }
 
@@ -148,19 +148,19 @@ function readParameters(query: string, supported: readonly string[]): Parameters
     if (part === "") continue;
     const equals = part.indexOf("=");
     const rawName = equals === -1 ? part : part.slice(0, equals);
-    const name = decode(rawName) ?? refuse(rawName, "is not percent-encoded UTF-8");
+    const name = decode(rawName) ?? reject(rawName, "is not percent-encoded UTF-8");
     if (!supported.includes(name))
-      refuse(
+      reject(
         name,
         supported.length === 0
           ? "is not supported; this request takes no parameters"
           : `is not supported; supported: ${supported.join(", ")}`,
       );
-    if (parameters.has(name)) refuse(name, "must not be repeated");
+    if (parameters.has(name)) reject(name, "must not be repeated");
     parameters.set(
       name,
       decode(equals === -1 ? "" : part.slice(equals + 1)) ??
-        refuse(name, "has a value that is not percent-encoded UTF-8"),
+        reject(name, "has a value that is not percent-encoded UTF-8"),
     );
   }
   return parameters;
@@ -183,7 +183,7 @@ function readPositive(
   const text = parameters.get(name);
   if (text === undefined) return undefined;
   const value = /^[0-9]+$/.test(text) ? Number(text) : 0;
-  if (value === 0 || value > max) refuse(name, `must be an integer from 1 to ${max}`, meta);
+  if (value === 0 || value > max) reject(name, `must be an integer from 1 to ${max}`, meta);
   return value;
 }
 
@@ -198,13 +198,13 @@ function readFields<Name extends string>(
   for (const name of text === "" ? [] : text.split(",")) {
     fields.add(
       supported.find((field) => field === name) ??
-        refuse(parameter, `has an unsupported field; supported: ${supported.join(", ")}`),
+        reject(parameter, `has an unsupported field; supported: ${supported.join(", ")}`),
     );
   }
   return [...fields];
 }
 
-function refuse(parameter: string, reason: string, meta?: Record<string, unknown>): never {
+function reject(parameter: string, reason: string, meta?: Record<string, unknown>): never {
   throw failure("invalid-query", {
     parameter: shorten(parameter),
     reason,

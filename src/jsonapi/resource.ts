@@ -133,14 +133,14 @@ function readDetails(attributes: Members): Details | Malformed {
   const { title, folders } = attributes;
   const details: { title?: string; folders?: readonly string[] } = {};
   if (title !== undefined) {
-    const read = title === null ? "" : typeof title === "string" ? readTitle(title) : undefined;
-    if (read === undefined) return { code: "invalid-title", pointer: "/attributes/title" };
-    details.title = read;
+    const parsed = title === null ? "" : typeof title === "string" ? readTitle(title) : undefined;
+    if (parsed === undefined) return { code: "invalid-title", pointer: "/attributes/title" };
+    details.title = parsed;
   }
   if (folders !== undefined) {
-    const read = folders === null ? [] : Array.isArray(folders) ? readFolders(folders) : undefined;
-    if (read === undefined) return { code: "invalid-folders", pointer: "/attributes/folders" };
-    details.folders = read;
+    const parsed = folders === null ? [] : Array.isArray(folders) ? readFolders(folders) : undefined;
+    if (parsed === undefined) return { code: "invalid-folders", pointer: "/attributes/folders" };
+    details.folders = parsed;
   }
   return details;
 }

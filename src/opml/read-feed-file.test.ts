@@ -29,7 +29,7 @@ test("feed file: OPML → read as OPML, even after a line with a URL", () => {
     );
 });
 
-test("feed file: anything else → refused", () => {
+test("feed file: anything else → rejected", () => {
   for (const text of [
     "",
     " \n",

@@ -136,7 +136,7 @@ test("OPML: custom and external entities → not expanded, nothing fetched", () 
   assert.ok(process.memoryUsage().rss - started < 200 * 2 ** 20);
 });
 
-test("OPML: more than 50,000 feeds → refused", () => {
+test("OPML: more than 50,000 feeds → rejected", () => {
   const many = file(outline("https://a.example/").repeat(MAX_ENTRIES + 1));
   assert.throws(() => readOpml(Buffer.from(many)), /more than 50000 feeds/);
 });
@@ -187,7 +187,7 @@ test("OPML: text before and after the document → ignored", () => {
   assert.throws(() => feedUrlsOf(" ".repeat(70_000) + file(outline("a"))), /not an OPML file/);
 });
 
-test("OPML: file that ends inside markup → refused as incomplete", () => {
+test("OPML: file that ends inside markup → rejected as incomplete", () => {
   const start = `<opml><body>${outline("a")}<end>`;
   assert.deepEqual(feedUrlsOf(start), ["a"]);
   const ends = [

@@ -221,12 +221,12 @@ class OutlineReader implements TokenizerCallbacks {
     if (this.#feedOutlines.length === MAX_ENTRIES)
       throw new InvalidOpml(`The file contains more than ${MAX_ENTRIES} feeds`);
     const title = this.#readName();
-    const clean = title === undefined || title === feedUrl ? undefined : cleanTitle(title);
+    const cleanedTitle = title === undefined || title === feedUrl ? undefined : cleanTitle(title);
     const subscribed = this.#readValue("subscribed");
     if (subscribed === "1") this.#hasSubscribedMark = true;
     this.#feedOutlines.push({
       feedUrl: truncateUrl(toHttpUrl(feedUrl)),
-      title: clean && copy(clean),
+      title: cleanedTitle && copy(cleanedTitle),
       parents: this.#parents,
       categories: readCategories(this.#readValue("category") ?? ""),
       line: this.#markupLine,

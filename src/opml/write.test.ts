@@ -53,7 +53,7 @@ for (const [app, expected] of Object.entries(APPS)) {
     assert.deepEqual(imported(fixture(app)), expected);
   });
 
-  test(`OPML: ${app}.opml, imported and exported → doing that again gives the same file`, async () => {
+  test(`OPML: ${app}.opml, imported and exported → a second round trip gives the same file`, async () => {
     const first = await writeOpmlText(imported(fixture(app)));
     assert.equal(await writeOpmlText(imported(first)), first);
     const byUrl = (entries: readonly Entry[]) =>
@@ -62,7 +62,7 @@ for (const [app, expected] of Object.entries(APPS)) {
   });
 }
 
-test("OPML: export → feeds without a folder first, then each folder with its own", async () => {
+test("OPML: export → feeds without a folder first, then each folder with its feeds", async () => {
   const text = await writeOpmlText([
     feed("1", "One", "B/C", "D, E 100%"),
     feed("2"),
@@ -168,7 +168,7 @@ test("OPML: 20 folders of 300 characters that XML must escape → all exported a
   assert.deepEqual(imported(await writeOpmlText([feed("1", "t", ...folders)])), [feed("1", "t", ...folders)]);
 });
 
-test("OPML: characters that XML forbids → replaced, and importing and exporting the file again does not change it", async () => {
+test("OPML: characters that XML forbids → replaced, and a round trip does not change the file", async () => {
   const text = await writeOpmlText([feed("\ufffe", "\uffff", "\ufffe")]);
   assert.doesNotMatch(text, /[\ufffe\uffff]/);
   assert.deepEqual(imported(text), [feed("\ufffd", "\ufffd", "\ufffd")]);

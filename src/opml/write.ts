@@ -44,7 +44,7 @@ interface Folder {
 }
 
 /**
- * The chunks of an OPML 2.0 file with every subscription: first those without a folder, then each folder with its own. A
+ * The chunks of an OPML 2.0 file with every subscription: first those without a folder, then each folder with its subscriptions. A
  * subscription is nested in the first of its folders, and its categories list all of them. Until its folder is written,
  * only its id is kept in memory.
  */

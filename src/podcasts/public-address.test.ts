@@ -14,7 +14,7 @@ test("addresses: public IPv4 and IPv6, also IPv4-mapped and NAT64 → allowed", 
     assert.ok(isAllowed(address), address);
 });
 
-test("addresses: special-purpose ranges, also IPv4-mapped and NAT64 → refused", () => {
+test("addresses: special-purpose ranges, also IPv4-mapped and NAT64 → rejected", () => {
   for (const address of [
     ...["0.0.0.0", "10.1.2.3", "100.64.0.1", "100.127.255.255", "127.0.0.1", "127.255.255.255", "169.254.169.254"],
     ...["172.16.0.1", "172.31.255.255", "192.0.0.8", "192.0.2.1", "192.88.99.1", "192.168.1.1", "198.18.0.1"],
@@ -27,12 +27,12 @@ test("addresses: special-purpose ranges, also IPv4-mapped and NAT64 → refused"
     assert.ok(!isAllowed(address), address);
 });
 
-test("addresses: not an IP address, or one with a zone → refused", () => {
+test("addresses: not an IP address, or one with a zone → rejected", () => {
   for (const address of ["", "localhost", "127.1", "2130706433", "1.1.1.1.", "[::1]", "fe80::1%eth0", "2606::1%1"])
     assert.ok(!createAddressCheck(["0.0.0.0/1", "::/1"])(address), address);
 });
 
-test("addresses: listed networks → allowed in every form, their neighbors refused", () => {
+test("addresses: listed networks → allowed in every form, their neighbors rejected", () => {
   const isListed = createAddressCheck(["192.168.1.0/24", "10.0.0.7", "fd00:1::/32"]);
   for (const address of ["192.168.1.9", "10.0.0.7", "fd00:1::9", "::ffff:192.168.1.9", "64:ff9b::c0a8:109", "1.1.1.1"])
     assert.ok(isListed(address), address);

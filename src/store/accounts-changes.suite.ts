@@ -179,7 +179,7 @@ export function describeAccountChanges(context: AccountsContext): void {
       }
     });
 
-    test("deletion: writes for a deleted user → refused", async () => {
+    test("deletion: writes for a deleted user → rejected", async () => {
       const { account } = await newAccountWithData();
       await accounts.delete(asUser(account.user), NOW);
       await assert.rejects(addTo(subscriptions, asUser(account.user), additions(50, 1), NOW), isAccessRevoked);
@@ -328,7 +328,7 @@ export function describeAccountChanges(context: AccountsContext): void {
       }
     });
 
-    test("access: concurrent writes with and without access → only those without are refused", async () => {
+    test("access: concurrent writes with and without access → only those without are rejected", async () => {
       const { user } = await newAccount();
       const tokens = await Promise.all(times(4, () => add(user)));
       const [gone] = tokens;

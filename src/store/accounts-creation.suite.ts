@@ -104,7 +104,7 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal((await fresh.people.page({ offset: 0, size: 10 })).people.length, 5);
     });
 
-    test("setup link: the first account exists → refused", async (t) => {
+    test("setup link: the first account exists → rejected", async (t) => {
       const fresh = await openForTest(t);
       const [used, left] = [credential(NOBODY, { kind: "setup" }), credential(NOBODY, { kind: "setup" })];
       assert.equal(await fresh.accounts.addCredential(SERVER, used), "added");
@@ -161,7 +161,7 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal(await accounts.get(NOBODY), undefined);
     });
 
-    test("names: taken → refused, per issuer", async () => {
+    test("names: taken → rejected, per issuer", async () => {
       const name = `name-${newUser()}`;
       const issuers = ["", "https://id.example", "https://id.example/", "https://ID.example"];
       const owners = issuers.map(newUser);
@@ -211,7 +211,7 @@ export function describeCreation(context: AccountsContext): void {
       }
     });
 
-    test("accounts: a user id that is in use → refused", async () => {
+    test("accounts: a user id that is in use → rejected", async () => {
       const [{ user, name }, reader] = [await newAccount(), newUser()];
       await addTo(subscriptions, asUser(reader), additions(1, 1), NOW);
       for (const taken of [user, reader])
@@ -278,7 +278,7 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal(await others.create(ann, newAccountNamed("bob"), NOW), ann);
     });
 
-    test("invitations: another credential → refused", async () => {
+    test("invitations: another credential → rejected", async () => {
       const { user } = await newAccount();
       const token = await add(user);
       const session = await add(user, { kind: "session" });

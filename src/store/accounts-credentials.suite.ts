@@ -82,7 +82,7 @@ export function describeCredentials(context: AccountsContext): void {
       assert.deepEqual(await accounts.listCredentials(newUser(), "token"), []);
     });
 
-    test("credentials: too many → refused, by user and kind", async () => {
+    test("credentials: too many → rejected, by user and kind", async () => {
       const [ann, bob] = [await newAccount(), await newAccount()];
       const addTo = (user: UserId, kind: Credential["kind"] = "token", atMost = 2) =>
         accounts.addCredential(SERVER, { ...credential(user, { kind }), atMost });
@@ -144,7 +144,7 @@ export function describeCredentials(context: AccountsContext): void {
       assert.equal((await idsOf(user, "token")).length, 10);
     });
 
-    test("credentials: no account → refused, except invitations", async () => {
+    test("credentials: no account → rejected, except invitations", async () => {
       const nobody = newUser();
       for (const kind of ["token", "session"] as const) {
         const refused = credential(nobody, { kind });

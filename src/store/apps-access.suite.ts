@@ -78,7 +78,7 @@ export function describeAppAccess(engine: string, store: Store): void {
         if (!name.includes("poll of actions")) assert.notDeepEqual(await contentOf(user), before);
       });
 
-      test(`${name}: token revoked or password changed meanwhile → refused, nothing written`, async () => {
+      test(`${name}: token revoked or password changed meanwhile → rejected, nothing written`, async () => {
         const { user, token, withToken, withPassword } = await newAccountWithData();
         await revoke(user, token.credential.id);
         assert.equal(await setPassword(user), true);
@@ -87,7 +87,7 @@ export function describeAppAccess(engine: string, store: Store): void {
         assert.deepEqual(await contentOf(user), before);
       });
 
-      test(`${name}: account deleted meanwhile → refused`, async () => {
+      test(`${name}: account deleted meanwhile → rejected`, async () => {
         const { user, withToken, withPassword } = await newAccountWithData();
         assert.equal(await accounts.delete(asUser(user), NOW), "deleted");
         for (const caller of [withToken, withPassword]) await assert.rejects(write(caller), AccessRevoked);
@@ -110,7 +110,7 @@ export function describeAppAccess(engine: string, store: Store): void {
       assert.deepEqual(await sync.devices(user), []);
     });
 
-    test("app login: the session that allows it ends meanwhile → refused, the app gets no token", async () => {
+    test("app login: the session that allows it ends meanwhile → rejected, the app gets no token", async () => {
       const { user } = await newAccountWithData();
       const session = credential(user, { kind: "session" });
       assert.equal(await accounts.addCredential(SERVER, session), "added");

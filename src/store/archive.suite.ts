@@ -92,7 +92,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
       assert.deepEqual((await readAll(url))["removals"], rows);
     });
 
-    test("archive: the target is not empty → refused, unchanged", async () => {
+    test("archive: the target is not empty → rejected, unchanged", async () => {
       const url = await newUrl();
       await fill(url, 1);
       const archive = await engineFor(url).archive(url);

@@ -144,7 +144,7 @@ test("backup: deleted content in the file → only live content in the backup", 
   assert.equal(done, total);
 });
 
-test("schema: a trigger, view, table, index or changed table → refused by start, restore and doctor", async () => {
+test("schema: a trigger, view, table, index or changed table → rejected by start, restore and doctor", async () => {
   const cases = {
     "trigger copying":
       "create trigger copying after insert on subscriptions begin insert into gaps values (1, x''); end",
@@ -241,7 +241,7 @@ test("restore: interrupted at any point → the path has the complete old or new
   assert.equal(existsSync(`${file}-restoring`), false);
 });
 
-test("restore: interrupted where there was no database → a start refuses to create an empty one", async () => {
+test("restore: interrupted where there was no database → a start rejects to create an empty one", async () => {
   const [file, backup] = [newFile(), newFile()];
   await fill(`file:${backup}`, 3);
   writeFileSync(`${file}-restoring`, "left by a kill");
@@ -271,7 +271,7 @@ test("archive: every operation → leaves no file open", async () => {
   assert.equal(countOpenFiles(), before);
 });
 
-test("restore: not an intact backup → refused with advice", async () => {
+test("restore: not an intact backup → rejected with advice", async () => {
   const file = newFile();
   writeFileSync(file, "x".repeat(200));
   assert.throws(() => checkFile(file), isUserError(`${file} is not an Earmark database.`));

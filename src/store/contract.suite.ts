@@ -301,7 +301,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       const quotaStatusOf = (outcome: Outcome) =>
         isRefusal(outcome) && outcome.code === "quota-exceeded" ? `max ${outcome.max}` : statusOf(outcome);
 
-      test("quota: a batch reaches the limit → what comes before is added, what comes after is refused", async () => {
+      test("quota: a batch reaches the limit → what comes before is added, what comes after is rejected", async () => {
         const caller = withQuota(newUser(), 3);
         await addTo(store, caller, [addition(1, "a")], NOW);
         const additions = [
@@ -320,7 +320,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
         );
       });
 
-      test("quota: single additions → refused at the limit, accepted after a removal", async () => {
+      test("quota: single additions → rejected at the limit, accepted after a removal", async () => {
         const caller = withQuota(newUser(), 2);
         const addOne = async (id: number) =>
           (await addTo(store, caller, [addition(id, id)], NOW)).map(quotaStatusOf).join();
@@ -344,7 +344,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
         assert.equal(await total(caller.user), 7);
       });
 
-      test("quota: lowered below the length of the list → the list stays, additions are refused", async () => {
+      test("quota: lowered below the length of the list → the list stays, additions are rejected", async () => {
         const user = newUser();
         await addTo(store, asUser(user), [addition(1, "a"), addition(2, "b")], NOW);
         assert.deepEqual((await addTo(store, withQuota(user, 1), [addition(3, "c")], NOW)).map(quotaStatusOf), [

@@ -64,7 +64,7 @@ test("deletion: the process stops halfway → the next sweep finishes it", async
   assert.equal((await next.page(4_712, { offset: 0, size: 100 })).total, 9);
 });
 
-test("password: changed while writers that use it wait for the list → does not wait for them, and they are refused", async (t) => {
+test("password: changed while writers that use it wait for the list → does not wait for them, and they are rejected", async (t) => {
   const url = await server.migratedDatabase();
   const store = await openStore(url, { connections: 5 });
   const other = new pg.Client({ connectionString: url });

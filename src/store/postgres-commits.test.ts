@@ -117,7 +117,7 @@ test("commit: reply to an update lost → found to have succeeded, and not repea
   }
 });
 
-test("begin: refused by the server → retried, and nothing is done twice", async () => {
+test("begin: rejected by the server → retried, and nothing is done twice", async () => {
   const url = await server.migratedDatabase();
   const store = await open(url, { connections: 1 });
   await addTo(store, asUser(USER), additions(0, 3), NOW);
@@ -159,7 +159,7 @@ test("commit: connection lost while it runs → waits for its result, and for no
   assert.equal(await total(other), 2);
 });
 
-test("commit: lost, then refused permanently → known to have failed", async () => {
+test("commit: lost, then rejected permanently → known to have failed", async () => {
   const { store, proxy, url } = await openOverProxy(server);
   await addTo(store, asUser(USER), additions(0), NOW);
   const cut = proxy.cutAtCommit("before", () => onInsert(url, "at insert", raise(PERMANENT)));

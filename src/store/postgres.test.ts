@@ -34,7 +34,7 @@ test("open: eight processes on an empty database → all can write", async () =>
   await Promise.all(stores.map((store) => store.close()));
 });
 
-test("open: a newer schema → refused", async () => {
+test("open: a newer schema → rejected", async () => {
   const url = await server.migratedDatabase();
   await server.query("update earmark.schema set version = 99", databaseOf(url));
   await assert.rejects(
@@ -43,7 +43,7 @@ test("open: a newer schema → refused", async () => {
   );
 });
 
-test("open: no such database or user → refused, and the password is not shown", async () => {
+test("open: no such database or user → rejected, and the password is not shown", async () => {
   const refused = async (url: string) => {
     const error = await open(url).then(
       () => assert.fail("should be refused"),
@@ -57,7 +57,7 @@ test("open: no such database or user → refused, and the password is not shown"
   await refused(`postgres://nobody:canary@127.0.0.1:${server.port}/postgres`);
 });
 
-test("open: fsync off → refused; synchronous_commit off → a warning", async () => {
+test("open: fsync off → rejected; synchronous_commit off → a warning", async () => {
   const withoutFsync = await startPostgres(["fsync=off"]);
   await assert.rejects(
     open(await withoutFsync.database()),
@@ -156,7 +156,7 @@ test("ready: another schema version → not ready; page: an item is missing → 
   for (const offset of [0, 1]) await assert.rejects(store.page(USER, { offset, size: 10 }), isUnavailable);
 });
 
-test("close: writes are queued → written first, and later ones refused", async () => {
+test("close: writes are queued → written first, and later ones rejected", async () => {
   const url = await server.migratedDatabase();
   const store = await open(url);
   const adding = addTo(store, asUser(USER), additions(0, 3), NOW);
@@ -169,7 +169,7 @@ test("close: writes are queued → written first, and later ones refused", async
   assert.equal(await total(await open(url)), 2);
 });
 
-test("distribute: no Citus → refused with instructions", async () => {
+test("distribute: no Citus → rejected with instructions", async () => {
   const url = await server.database();
   await assert.rejects(
     engineFor(url).migrate(url, { distribute: true }),

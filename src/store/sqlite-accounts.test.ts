@@ -19,14 +19,14 @@ await describeAccounts("SQLite", async () => {
   return { accounts: store.accounts, people: store.people, subscriptions: store };
 });
 
-test("access: a revocation is confirmed → the credential is refused at its next use", async (t) => {
+test("access: a revocation is confirmed → the credential is rejected at its next use", async (t) => {
   const url = `file:${join(folder, "revoked.db")}`;
   const store = await openStore(url, { connections: 1 });
   t.after(() => store.close());
   await assertRevokedEverywhere(store, store);
 });
 
-test("access: a revocation by a command is confirmed → the server refuses the credential", async (t) => {
+test("access: a revocation by a command is confirmed → the server rejects the credential", async (t) => {
   const url = `file:${join(folder, "with-command.db")}`;
   const server = await openStore(url, { connections: 1 });
   const command = await openStore(url, { connections: 1, allowRunningServer: true });

@@ -17,7 +17,7 @@ const isUserError = (message: string) => (error: Error) =>
 const settingOf = (database: DatabaseSync, pragma: string) =>
   Object.values(database.prepare(`pragma ${pragma}`).get() ?? {})[0];
 
-test("claim: a missing file → created with its folders; claimed again through a link → refused until released", () => {
+test("claim: a missing file → created with its folders; claimed again through a link → rejected until released", () => {
   const file = join(temporaryFolder(), "a", "b", "earmark.db");
   const release = claimFile(file);
   assert.ok(isEarmarkFile(file));
@@ -67,7 +67,7 @@ test("open: any connection → durable settings", () => {
   connection.close();
 });
 
-test("open: no write-ahead log possible → refused", () => {
+test("open: no write-ahead log possible → rejected", () => {
   assert.throws(
     () => openConnection(":memory:", { readOnly: false, cacheKiB: 1 }),
     isUserError(
@@ -100,7 +100,7 @@ test("claim: a file of any earlier schema → migrated, data kept", () => {
   }
 });
 
-test("schema: a duplicate id, feed or sequence of a user → refused by an index", () => {
+test("schema: a duplicate id, feed or sequence of a user → rejected by an index", () => {
   const file = newFile();
   claimFile(file)();
   const database = new DatabaseSync(file);
@@ -118,7 +118,7 @@ test("schema: a duplicate id, feed or sequence of a user → refused by an index
   database.close();
 });
 
-test("claim: a foreign file or a newer schema → refused and unchanged", () => {
+test("claim: a foreign file or a newer schema → rejected and unchanged", () => {
   const foreign = newFile();
   const database = new DatabaseSync(foreign);
   database.exec("create table x (y)");
@@ -145,7 +145,7 @@ test("claim: a foreign file or a newer schema → refused and unchanged", () => 
   assert.throws(() => claimFile(newer), isUserError("newer"), "the lock is released");
 });
 
-test("claim: a damaged file or a folder in its place → refused with advice", () => {
+test("claim: a damaged file or a folder in its place → rejected with advice", () => {
   const file = newFile();
   claimFile(file)();
   const bytes = readFileSync(file);

@@ -107,7 +107,7 @@ test("removals: more than 100,000 changes → only those among the latest are re
   );
 });
 
-test("open: another server has the file → refused until it closes", async () => {
+test("open: another server has the file → rejected until it closes", async () => {
   const file = newFile();
   const first = await open(file);
   await assert.rejects(
@@ -118,7 +118,7 @@ test("open: another server has the file → refused until it closes", async () =
   await open(file);
 });
 
-test("open: a foreign file → refused and unchanged", async () => {
+test("open: a foreign file → rejected and unchanged", async () => {
   const folder = temporaryFolder();
   const foreign = join(folder, "foreign.db");
   const database = new DatabaseSync(foreign);
@@ -248,7 +248,7 @@ test("open: an empty file → used as a new database", async () => {
   await addTo(await open(file), asUser(USER), additions(0, 1), NOW);
 });
 
-test("open: a newer schema → refused", async () => {
+test("open: a newer schema → rejected", async () => {
   const file = newFile();
   await (await open(file)).close();
   const database = new DatabaseSync(file);
@@ -291,7 +291,7 @@ test("queue: waiting requests → share a transaction", async () => {
   assert.deepEqual(groups, [1_800, 1_800, 900], "but a transaction does not grow without bound");
 });
 
-test("close: writes are queued → written first, and later ones refused", async () => {
+test("close: writes are queued → written first, and later ones rejected", async () => {
   const file = newFile();
   const store = await open(file);
   const attempts = Array.from({ length: 20 }, (_, index) => addTo(store, asUser(USER), additions(index * 10, 10), NOW));

@@ -164,7 +164,7 @@ test("copy: a file into a cluster and out again → the same rows", async () => 
   assert.deepEqual((await findings(url)).slice(-3), EVEN);
 });
 
-test("rebalance: a node is added while users write → nothing confirmed is lost, every refusal is a whole 503", async () => {
+test("rebalance: a node is added while users write → nothing confirmed is lost, every rejection is a whole 503", async () => {
   const url = await createClusterDatabase([coordinator, first]);
   await run(["migrate", "--distribute"], { DATABASE_URL: url });
   const load = await ClusterLoad.start(url, url, 6);

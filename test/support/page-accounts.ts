@@ -111,7 +111,7 @@ export async function until(condition: () => Promise<boolean>, what: string): Pr
   const end = Date.now() + 20_000;
   while (!(await condition())) {
     assert.ok(Date.now() < end, `timed out: ${what}`);
-    await sleep(25);
+    await sleep(100);
   }
 }
 

@@ -67,7 +67,7 @@ export async function until<T>(read: () => T | Promise<T>, expected: T): Promise
   const end = Date.now() + TIMEOUT_MS;
   let last = await read();
   while (!isDeepStrictEqual(last, expected) && Date.now() < end) {
-    await sleep(25);
+    await sleep(100);
     last = await read();
   }
   assert.deepEqual(last, expected);

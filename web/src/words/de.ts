@@ -64,7 +64,7 @@ export const de: Words = {
     new: "Neu",
     "already-subscribed": "Schon abonniert",
     skipped: "Ausgelassen",
-    refused: "Ungültig",
+    refused: "Abgelehnt",
     waiting: "Noch nicht gesendet",
   },
 

@@ -53,7 +53,9 @@ export const en = {
     undone: "Back in your list.",
     notRemoved: "Couldn’t save this change. Nothing was removed.",
     refused: (n: number, formatted: string) =>
-      n === 1 ? "The server refused a change that you made." : `The server refused ${formatted} changes that you made.`,
+      n === 1
+        ? "The server rejected a change that you made."
+        : `The server rejected ${formatted} changes that you made.`,
     recentlyRemoved: "Recently removed",
     failed: "Couldn’t load your subscriptions.",
   },
@@ -65,7 +67,7 @@ export const en = {
     new: "New",
     "already-subscribed": "Already subscribed",
     skipped: "Skipped",
-    refused: "Invalid",
+    refused: "Rejected",
     waiting: "Not sent yet",
   },
   /** By the `code` of the server's error. For a code that is not listed here, the page shows the server's own text. */

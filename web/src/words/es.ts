@@ -62,7 +62,7 @@ export const es: Words = {
     new: "Nuevo",
     "already-subscribed": "Ya suscrito",
     skipped: "Omitidas",
-    refused: "No válido",
+    refused: "Rechazado",
     waiting: "Sin enviar",
   },
 

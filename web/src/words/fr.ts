@@ -65,7 +65,7 @@ export const fr: Words = {
     new: "Nouveau",
     "already-subscribed": "Déjà abonné",
     skipped: "Ignorés",
-    refused: "Non valide",
+    refused: "Refusé",
     waiting: "Pas encore envoyé",
   },
 

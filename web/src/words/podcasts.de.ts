@@ -27,7 +27,7 @@ export const de: PodcastWords = {
   newUrl: "Neue Feed-URL",
   changeUrl: "Neue URL übernehmen",
   conflict: (name) => `Du hast die neue URL bereits abonniert: ${name}.`,
-  merge: "Jenes behalten und dieses entfernen",
+  merge: "Dieses entfernen und die neue URL behalten",
   fetchAgain: "Erneut abrufen",
   fetching: "Wird abgerufen…",
   fetched: "Der Feed wurde abgerufen.",

@@ -27,7 +27,7 @@ export const es: PodcastWords = {
   newUrl: "Nueva URL del feed",
   changeUrl: "Usar la nueva URL",
   conflict: (name) => `Ya tienes una suscripción a la nueva URL: ${name}.`,
-  merge: "Conservar esa y quitar esta",
+  merge: "Quitar esta y conservar la URL nueva",
   fetchAgain: "Consultar de nuevo",
   fetching: "Consultando…",
   fetched: "Se ha consultado el feed.",

@@ -27,7 +27,7 @@ export const fr: PodcastWords = {
   newUrl: "Nouvelle URL du flux",
   changeUrl: "Utiliser la nouvelle URL",
   conflict: (name) => `Vous êtes déjà abonné à la nouvelle URL\u202f: ${name}.`,
-  merge: "Garder celui-là et supprimer celui-ci",
+  merge: "Supprimer celui-ci et garder la nouvelle URL",
   fetchAgain: "Consulter à nouveau",
   fetching: "Consultation…",
   fetched: "Le flux a été consulté.",

@@ -27,7 +27,7 @@ export const zh: PodcastWords = {
   newUrl: "新的订阅源 URL",
   changeUrl: "使用新的 URL",
   conflict: (name) => `你已经订阅了新的 URL：${name}。`,
-  merge: "保留那一个，移除这一个",
+  merge: "移除这一个，保留新 URL",
   fetchAgain: "重新获取",
   fetching: "正在获取…",
   fetched: "已获取此订阅源。",

@@ -61,7 +61,7 @@ export const zh: Words = {
     new: "新订阅",
     "already-subscribed": "已订阅",
     skipped: "已跳过",
-    refused: "无效",
+    refused: "被拒绝",
     waiting: "尚未发送",
   },
 

@@ -21,7 +21,7 @@ interface Cuts {
 }
 
 export const unknownCommit: ReliabilityTest = {
-  name: "unknown commit",
+  name: "unknown outcome",
   promises: ["P1", "P3"],
   async check(run) {
     const postgres = await startPostgres([], run.onEnd);
