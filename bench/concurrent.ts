@@ -44,8 +44,8 @@ export async function comparePagesDuringAdds(
   const [here = [], there = []] = contenders.map(({ runs }) => runs);
   const [addedHere = [], addedThere = []] = contenders.map(({ added }) => ratesOf(added));
   const compared = [
-    compare("of the rate with adds elsewhere", ratesOf(here), ratesOf(there), targets.rate),
-    compare("times its p99", p99sOf(here), p99sOf(there), targets.p99),
+    compare("of the rate when the adds go to another server", ratesOf(here), ratesOf(there), targets.rate),
+    compare("times the p99 when the adds go to another server", p99sOf(here), p99sOf(there), targets.p99),
   ];
   const slowed = compare("of their rate when they go to another server", addedHere, addedThere, targets.adds);
   const rows = contenders.flatMap(({ name: contender, runs, added }, index) => [
@@ -79,7 +79,7 @@ export async function comparePagesDuringImport(bench: Bench, name: string, targe
     during.push(run);
   }
   await server.stop();
-  const compared = compare("times the p99 alone", p99sOf(during), p99sOf(alone), target);
+  const compared = compare("times the p99 without an import", p99sOf(during), p99sOf(alone), target);
   return {
     name,
     rows: [rowOf("pages during the import", 25, during, [compared]), rowOf("pages alone", 25, alone)],

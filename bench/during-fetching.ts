@@ -54,7 +54,7 @@ export async function compareDuringFetching(bench: Bench, name: string, engine: 
   for (const database of databases) await engine.drop(database);
   const [busy, idle] = contenders as [(typeof contenders)[0], (typeof contenders)[0]];
   const slower = (kind: "pages" | "adds") =>
-    compare("times the p99 without", p99sOf(busy[kind]), p99sOf(idle[kind]), target);
+    compare("times the p99 without fetching", p99sOf(busy[kind]), p99sOf(idle[kind]), target);
   return {
     name,
     rows: [

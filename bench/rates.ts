@@ -36,10 +36,10 @@ function rowsOf(
   );
 }
 
-function compareWithout(target: Target | undefined) {
+function compareWithout(what: string, target: Target | undefined) {
   return ({ runs }: Measured, base: Measured) => [
-    compare("of the rate without", ratesOf(runs), ratesOf(base.runs), target),
-    compare("times the CPU without", costsOf(runs), costsOf(base.runs)),
+    compare(`of the rate without ${what}`, ratesOf(runs), ratesOf(base.runs), target),
+    compare(`times the CPU without ${what}`, costsOf(runs), costsOf(base.runs)),
   ];
 }
 
@@ -137,7 +137,7 @@ export async function comparePodcasts(bench: Bench, name: string, engine: Engine
     await server.stop();
     await engine.drop(place);
   }
-  return { name, rows: rowsOf(contenders, compareWithout(target)) };
+  return { name, rows: rowsOf(contenders, compareWithout("podcasts", target)) };
 }
 
 /** Measures the cost of authentication. */
@@ -155,7 +155,7 @@ export async function compareAccounts(
   const contenders = await measureRivals(bench, engine, work, rivals, {
     rounds: ROUNDS_FOR_TOKENS * bench.plan.rounds,
   });
-  return { name, rows: rowsOf(contenders, compareWithout(target)) };
+  return { name, rows: rowsOf(contenders, compareWithout("a token", target)) };
 }
 
 /** Compares first, middle and last page of a long list, with and without gaps. */
@@ -195,7 +195,7 @@ export async function comparePages(bench: Bench, name: string, engine: Engine, t
         name: `${state}${position} page`,
         requestsPerSecond: ms.map((each) => 1_000 / each),
         cpuMicroseconds: index === 0 ? costs : [],
-        comparisons: index === 0 ? [] : [compare("times its first page's time", ms, first, own)],
+        comparisons: index === 0 ? [] : [compare("times the time of the first page", ms, first, own)],
       };
     });
   });

@@ -14,7 +14,7 @@ import { KILL } from "./kill.ts";
 import { KILL_APPS } from "./kill-apps.ts";
 import { overload } from "./overload.ts";
 import { POWER } from "./power.ts";
-import { randomRuns } from "./random-runs.ts";
+import { randomizedTests } from "./randomized.ts";
 import { abandonRuns, type ReliabilityTest } from "./reliability-test.ts";
 import { draw, examine, type Line } from "./report.ts";
 import { sameFeed } from "./same-feed.ts";
@@ -47,7 +47,7 @@ const TESTS: readonly ReliabilityTest[] = [
   backups,
   upgrades,
   start,
-  randomRuns,
+  randomizedTests,
 ];
 
 const USAGE = `Tests the promises of docs/reliability.md: one line per test and one for its control, then the test files in
@@ -100,7 +100,9 @@ else {
   }
   await running;
   const environment = { SEED: String(seed) };
-  await runTests(files.map((file) => ({ file, environment }))).catch((error: Error) => {
+  const jobs = files.map((file) => ({ file, environment }));
+  // One at a time: they measure, or put as much load on a server as they can.
+  await runTests(jobs, 1).catch((error: Error) => {
     broken += 1;
     process.stdout.write(`${error.message}\n`);
   });

@@ -47,7 +47,7 @@ const stopping = new AbortController();
 export const stopTests = () => stopping.abort();
 
 /** Runs the test files, many of them in one process, and prints the output of those that fail. */
-export async function runTests(jobs: readonly Job[]): Promise<void> {
+export async function runTests(jobs: readonly Job[], atATime = AT_A_TIME): Promise<void> {
   const queue = jobs.values();
   const alone = find(ALONE);
   const failed: string[] = [];
@@ -78,7 +78,7 @@ export async function runTests(jobs: readonly Job[]): Promise<void> {
     failed.push(`the process of ${runner.files.join(", ")}`);
     return undefined;
   };
-  await Promise.all(Array.from({ length: AT_A_TIME }, work));
+  await Promise.all(Array.from({ length: atATime }, work));
   if (failed.length > 0) throw new Error(`failed:\n${failed.join("\n")}`);
 }
 

@@ -18,8 +18,8 @@ const TESTS: readonly RandomTest[] = [
 ];
 const QUICK: readonly RandomTest[] = [["test/replica-convergence.test.ts", 20]];
 
-export const randomRuns: ReliabilityTest = {
-  name: "random runs",
+export const randomizedTests: ReliabilityTest = {
+  name: "randomized tests",
   promises: ["P5"],
   async check(run) {
     const tests = run.isQuick ? QUICK : TESTS;
