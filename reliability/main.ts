@@ -22,7 +22,7 @@ import { slowClients } from "./slow-clients.ts";
 import { start } from "./start.ts";
 import { STEPS } from "./steps.ts";
 import { STORAGE } from "./storage.ts";
-import { unknownCommit } from "./unknown-outcome.ts";
+import { unknownOutcome } from "./unknown-outcome.ts";
 import { upgrades } from "./upgrades.ts";
 
 /** In the order of docs/reliability.md. */
@@ -34,7 +34,7 @@ const TESTS: readonly ReliabilityTest[] = [
   POWER,
   STORAGE,
   sameFeed,
-  unknownCommit,
+  unknownOutcome,
   overload,
   slowClients,
   eventLoop,

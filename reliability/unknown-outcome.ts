@@ -20,7 +20,7 @@ interface Cuts {
   after: number;
 }
 
-export const unknownCommit: ReliabilityTest = {
+export const unknownOutcome: ReliabilityTest = {
   name: "unknown outcome",
   promises: ["P1", "P3"],
   async check(run) {

@@ -13,7 +13,7 @@ import { API_TESTS, find, type Job, ROOT, runTests, secondsSince, stopTests } fr
  */
 const isCheck = process.argv[2] === "check";
 
-/** They keep the cores busy. */
+/** They keep the cores busy, so they are spread among the others, which also wait. */
 const BROWSER_TESTS = ["test/page-*.test.ts"];
 /** The slowest first, so that no core waits for them at the end. */
 const TESTS = [

@@ -23,8 +23,6 @@ const ALONE = [
 const TIMEOUT_MS = 10 * 60_000;
 /** A file that failed may have left something open. */
 const FAILED_TIMEOUT_MS = 30_000;
-/** Tests create much and keep little, so a large space for new objects saves garbage collections. */
-const V8_OPTIONS = ["--min-semi-space-size=32", "--max-semi-space-size=64"];
 /** Test files also wait, for timers and other programs. More of them than cores keep the cores busy. */
 const AT_A_TIME = Math.round(2.5 * availableParallelism());
 
@@ -95,10 +93,7 @@ class TestProcess {
     this.#environment = JSON.stringify(environment);
     const env = { ...process.env, ...environment };
     const options = { cwd: ROOT, env, killSignal: "SIGKILL", signal: stopping.signal } as const;
-    this.#child = spawn(process.execPath, [...V8_OPTIONS, PROGRAM], {
-      ...options,
-      stdio: ["ignore", "pipe", "pipe", "ipc"],
-    });
+    this.#child = spawn(process.execPath, [PROGRAM], { ...options, stdio: ["ignore", "pipe", "pipe", "ipc"] });
     const exited = new Promise<number | null>((resolve) => this.#child.once("exit", resolve));
     const read = async (stream: Readable | null) => {
       for await (const chunk of stream?.setEncoding("utf8") ?? []) this.output += chunk;
