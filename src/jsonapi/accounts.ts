@@ -181,7 +181,7 @@ export const CREDENTIAL_PATHS: Readonly<Record<string, string>> = {
   identity: "identities",
 };
 
-/** A credential that users manage. `extraAttributes` are those that only some responses show, such as a new token's secret. */
+/** A credential that users manage. Only some responses show `extraAttributes`, such as a new token's secret. */
 export function credentialResource(credential: Credential, basePath: string, extraAttributes: object = {}): Resource {
   const { id, kind, label, scope, createdAt, usedAt, expiresAt } = credential;
   return {

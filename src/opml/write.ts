@@ -44,9 +44,9 @@ interface Folder {
 }
 
 /**
- * The chunks of an OPML 2.0 file with every subscription: first those without a folder, then each folder with its subscriptions. A
- * subscription is nested in the first of its folders, and its categories list all of them. Until its folder is written,
- * only its id is kept in memory.
+ * The chunks of an OPML 2.0 file with every subscription: first those without a folder, then each folder with its
+ * subscriptions. A subscription is nested in the first of its folders, and its categories list all of them. Until its
+ * folder is written, only its id is kept in memory.
  */
 export async function* writeOpml({ batches, find }: OpmlSource, at: Date): AsyncGenerator<string> {
   yield `<?xml version="1.0" encoding="UTF-8"?>
