@@ -203,6 +203,27 @@ test("replica: response lost → edits applied once, nothing rejected", async ()
   assert.deepEqual([feedsIn(replica), replica.pending, refused], [[B], 0, []]);
 });
 
+test("replica: response to a removal lost → the subscription never comes back", async () => {
+  const { openDevice } = await newAccount();
+  const shown: string[][] = [];
+  const { replica, network } = await openDevice({
+    onChange: (list) => shown.push(list.map(({ feedUrl }) => feedUrl)),
+  });
+  await replica.add([A]);
+  await replica.sync();
+  await replica.remove([guid(A)]);
+  network.fetch = async (...call) => {
+    await fetch(...call);
+    throw new TypeError("lost");
+  };
+  await failureOf(replica.sync(), NetworkError);
+  network.fetch = fetch;
+  shown.length = 0;
+  await replica.sync();
+  assert.ok(shown.length > 0);
+  assert.deepEqual(shown.flat(), []);
+});
+
 test("replica: edit rejected → reported and undone, with the edits that depend on it", async () => {
   const { server, openDevice } = await newAccount();
   await server.subscribe([{ url: A, id: X }]);

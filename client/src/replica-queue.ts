@@ -95,16 +95,15 @@ export function settle(
     const { op, id } = operation;
     const error = result?.outcome === "refused" ? result.error : undefined;
     const existingId = op === "add" && error?.code === "already-subscribed" ? error.meta?.["existing_id"] : undefined;
-    // The same id means that an attempt without a response, or another device, has added it.
-    const isDone = !error || existingId === id;
+    // An attempt without a response, or another device, may have added or removed it. A removal wins over other edits.
+    const isDone = !error || existingId === id || error.code === "not-found";
     entries = entries.flatMap((entry): Entry[] => {
       if (entry.key === key) return isDone ? [{ ...entry, isDone }] : [];
       if (isDone || op !== "add" || entry.key < key || entry.id !== id) return [entry];
       // Later edits are meant for the existing subscription, or for one that could not be added.
       return typeof existingId === "string" ? [{ ...entry, id: existingId }] : [];
     });
-    // Another device may have removed it: a removal wins.
-    if (!isDone && !existingId && error.code !== "not-found") refused.push({ operation, error });
+    if (!isDone && !existingId) refused.push({ operation, error });
   });
   return { ...queue, entries };
 }

@@ -73,13 +73,17 @@ export async function until<T>(read: () => T | Promise<T>, expected: T): Promise
   assert.deepEqual(last, expected);
 }
 
+const list = (page: Page, words: Words) => page.getByRole("list", { name: words.list.title });
+
 export function rows(page: Page, words: Words = en): Locator {
-  return page.getByRole("list", { name: words.list.title }).getByRole("listitem");
+  return list(page, words).getByRole("listitem");
 }
 
-/** The hosts of the rendered rows, from the top. */
+/** The hosts of the rendered rows, from the top, all read at the same moment. */
 export function hosts(page: Page): Promise<string[]> {
-  return rows(page).locator("strong").allTextContents();
+  return list(page, en).evaluateAll((lists) =>
+    lists.flatMap((list) => Array.from(list.querySelectorAll("strong"), ({ textContent }) => textContent)),
+  );
 }
 
 export function results(page: Page): Promise<string[]> {
