@@ -94,7 +94,7 @@ export class Postgres {
       query_timeout: hasLongTimeouts ? 0 : STATEMENT_MS,
       keepAlive: true,
       pipeline: true,
-      onConnect: prepareConnection,
+      onConnect: requireWritable,
     });
     // A broken connection is replaced when one is needed; a running query reports the error itself.
     this.#pool.on("error", () => undefined);
@@ -239,19 +239,9 @@ function parametersOf(url: string): URLSearchParams {
   return new URLSearchParams(url.split("?", 2)[1]);
 }
 
-/**
- * Statements are planned once per connection, whatever their values: PostgreSQL overestimates the cost of reading part of
- * a long list and would plan each time, which takes longer than reading. Citus plans each time in any case, because the
- * values decide which nodes are involved.
- */
-const PREPARE_CONNECTION = `
-  select current_setting('transaction_read_only') as is_read_only,
-    case when exists (select from pg_extension where extname = 'citus') then null
-    else set_config('plan_cache_mode', 'force_generic_plan', false) end`;
-
-async function prepareConnection(connection: pg.ClientBase): Promise<void> {
-  const { rows } = await connection.query(PREPARE_CONNECTION);
-  if (rows[0]?.is_read_only === "on") throw new NotWritable("the server is read-only");
+async function requireWritable(connection: pg.ClientBase): Promise<void> {
+  const { rows } = await connection.query("show transaction_read_only");
+  if (rows[0]?.transaction_read_only === "on") throw new NotWritable("the server is read-only");
 }
 
 const READ_ONLY = "25006";

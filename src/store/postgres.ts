@@ -299,15 +299,15 @@ const CHANGES = namedStatement(`
   select (select sequence from list) as sequence, (select forgotten_sequence from list) as forgotten_sequence,
     (select json_agg(json_build_array(sequence, id, feed_url, subscribed_at, title, folders)) from (
       ${ITEM}
-      where user_id = $1 and sequence > $2 and update_sequence = 0 and exists (select 1 from list)
+      where user_id = $1 and sequence > $2 and sequence <= (select sequence from list) and update_sequence = 0
       order by sequence limit $4) as added) as added,
     (select json_agg(json_build_array(update_sequence, id, feed_url, subscribed_at, title, folders)) from (
       select update_sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
-      where user_id = $1 and update_sequence > $2 and update_sequence > 0 and exists (select 1 from list)
+      where user_id = $1 and update_sequence > $2 and update_sequence > 0 and update_sequence <= (select sequence from list)
       order by update_sequence limit $4) as updated) as updated,
     (select json_agg(json_build_array(sequence, added_sequence, id, feed_url)) from (
       select sequence, added_sequence, id, feed_url from earmark.removals
-      where user_id = $1 and sequence > $3 and exists (select 1 from list)
+      where user_id = $1 and sequence > $3 and sequence <= (select sequence from list)
       order by sequence limit $4) as removed) as removed`);
 
 interface ChangesRow {
