@@ -6,6 +6,6 @@ export type AccountRefusal =
   | { readonly reason: "identity-taken" | "invalid-passkey" }
   | { readonly reason: "invalid"; readonly member: "name" | "password"; readonly detail: string };
 
-export function isRefused<T extends object>(value: T | AccountRefusal): value is AccountRefusal {
+export function isAccountRefusal<T extends object>(value: T | AccountRefusal): value is AccountRefusal {
   return "reason" in value;
 }

@@ -18,7 +18,7 @@ export interface Account {
 
 /**
  * What is accepted instead of a password. Only the hash of a secret is stored. Kinds without a secret store another hash or
- * a key: `signing-key` a public key (`app-signatures.ts`), `denied-login` the hash that the token would have had,
+ * a key: `signing-key` a public key (`signatures.ts`), `denied-login` the hash that the token would have had,
  * `passkey` and `used-challenge` hashes of public values (`passkeys.ts`), `identity` the hash of an identity provider's user
  * (`identities.ts`). A `disabled-token` is a token of a disabled account; it becomes a token again when the account is
  * enabled.
@@ -40,7 +40,10 @@ export interface Credential {
   /** `NOBODY` for an invitation, a setup link or a signing key. */
   readonly user: UserId;
   readonly scope: Scope;
-  /** The name of an app or browser, or the note of an invitation; a passkey also has its public key and counter in it. */
+  /**
+   * The name of an app or browser, or the note of an invitation; for a passkey, it also contains the public key and
+   * counter.
+   */
   readonly label: string;
   readonly createdAt: Date;
   readonly usedAt: Date | undefined;
@@ -57,7 +60,7 @@ export interface IssuedCredential {
 
 export type Scope = "read" | "write";
 
-/** The user id of what belongs to no user, such as invitations; as a caller, the server or the operator. */
+/** Owner of credentials that belong to no user, such as invitations. As a caller: the server or the operator. */
 export const NOBODY: UserId = 0;
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -142,8 +145,8 @@ export interface NewCredential {
   readonly passwordHash?: string;
 }
 
-/** Also end all sessions of the user, except the one with this id. */
-export interface EndSessions {
+/** All sessions of the user, except the one with this id. */
+export interface SessionsToEnd {
   readonly except: string | undefined;
 }
 
@@ -158,7 +161,10 @@ export interface EndSessions {
  */
 export interface AccountStore {
   isEmpty(): Promise<boolean>;
-  /** Creates the account of `user`, or of the local user, whose list it then takes over (`decideNewAccount`). */
+  /**
+   * Creates an account with the id `user`, or with the local user's id, in which case it takes over that list
+   * (`decideNewAccount`).
+   */
   create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited">;
   find(name: string, issuer: string): Promise<StoredAccount | undefined>;
   get(user: UserId): Promise<StoredAccount | undefined>;
@@ -184,7 +190,7 @@ export interface AccountStore {
     kind: Credential["kind"],
     id: string,
     at: Date,
-    endSessions?: EndSessions,
+    sessionsToEnd?: SessionsToEnd,
   ): Promise<boolean>;
   /** False, without a change, if the label is no longer `expected`. */
   replaceLabel(hash: string, expected: string, label: string): Promise<boolean>;

@@ -1,6 +1,6 @@
 import { hash, randomBytes, randomInt, randomUUID } from "node:crypto";
 import { NAME_RULES, OIDC_PREFIX, readName, referenceOf } from "./account-names.ts";
-import { type AccountRefusal, isRefused } from "./account-refusals.ts";
+import { type AccountRefusal, isAccountRefusal } from "./account-refusals.ts";
 import {
   type Account,
   type AccountStore,
@@ -73,7 +73,7 @@ export class Accounts {
     return secret.length > MAX_SECRET ? undefined : this.verifyHash(hashSecret(secret), kind, at);
   }
 
-  /** The same by the hash of the secret, for callers that have already verified the secret in another way. */
+  /** The same, given the hash of the secret, for callers that have already verified the secret in another way. */
   async verifyHash(hash: string, kind: Credential["kind"], at: Date): Promise<VerifiedCredential | undefined> {
     const find = () => this.verifyUncached(hash, kind, at);
     const credential = await this.#cache.get(`${kind} ${hash}`, find);
@@ -102,7 +102,8 @@ export class Accounts {
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     const found = await this.checkPassword(attempt, at);
-    return isRefused(found) ? found : this.openSession(found.account, { passwordHash: found.passwordHash }, label, at);
+    if (isAccountRefusal(found)) return found;
+    return this.openSession(found.account, { passwordHash: found.passwordHash }, label, at);
   }
 
   /** Counts an attempt to sign in without a password. Undefined if there were not too many. */
@@ -111,10 +112,7 @@ export class Accounts {
     return wait > 0 ? { reason: "too-often", wait } : undefined;
   }
 
-  /**
-   * The account with this name and password. Counts the attempt. An unknown name takes as long as a wrong password and is
-   * refused in the same way.
-   */
+  /** Counts the attempt. An unknown name takes as long as a wrong password, and is refused in the same way. */
   async checkPassword(
     { name: typed, password, networks }: PasswordAttempt,
     at: Date,
@@ -130,7 +128,7 @@ export class Accounts {
       this.#failedGuesses.record(name ?? "", network, at);
       return { reason: "wrong-password" };
     }
-    // Only the owner of the account learns this.
+    // Only the owner may learn that the account is disabled.
     return found.account.disabledAt === undefined ? found : { reason: "disabled" };
   }
 
@@ -145,7 +143,7 @@ export class Accounts {
     for (;;) {
       const session = { kind: "session", user, scope: "write", label, expiresAt: addMs(at, SESSION_MS) } as const;
       const issued = await this.issue({ ...asUser(user), credentialHash }, session, "", at, conditions);
-      if (!isRefused(issued)) return issued;
+      if (!isAccountRefusal(issued)) return issued;
       if (issued.reason !== "full") return { reason: "wrong-password" };
       const sessions = await this.#store.listCredentials(user, "session");
       const [leastRecentlyUsed] = sessions.toSorted((a, b) => lastUse(a) - lastUse(b));
@@ -167,7 +165,8 @@ export class Accounts {
     if (invitation === undefined && !this.#isSignUpOpen) return { reason: "sign-up-closed" };
     const options = { isCreatedByOperator: kind === "setup", invitation, network: widestNetwork(networks), address };
     const created = await this.#create(name, password, at, options);
-    return isRefused(created) ? created : this.openSession(created, { passwordHash: created.passwordHash }, label, at);
+    if (isAccountRefusal(created)) return created;
+    return this.openSession(created, { passwordHash: created.passwordHash }, label, at);
   }
 
   async #kindOfInvitation(secret: string, at: Date): Promise<"invitation" | "setup" | undefined> {
@@ -264,7 +263,7 @@ export class Accounts {
       return { reason: "wrong-password" };
     const options = { keepSession: session, expectedHash: found.passwordHash, revokesTokens };
     const set = await this.#setPassword(caller, found.account.name, password, at, options, network);
-    return isRefused(set) ? set : undefined;
+    return isAccountRefusal(set) ? set : undefined;
   }
 
   /** Sets a user's password on behalf of the operator. Ends all sessions. */
@@ -276,7 +275,7 @@ export class Accounts {
   ): Promise<AccountRefusal | undefined> {
     const options = { revokesTokens, resetBy: COMMAND_LINE };
     const set = await this.#setPassword(asUser(user), name, password, at, options);
-    return isRefused(set) ? set : undefined;
+    return isAccountRefusal(set) ? set : undefined;
   }
 
   /** Sets a password with the secret of a reset link, which can be used once, and signs in. */
@@ -294,7 +293,7 @@ export class Accounts {
     const options = { revokesTokens, resetBy: { name: account.name, address } };
     try {
       const set = await this.#setPassword(caller, account.name, password, at, options, widestNetwork(networks));
-      return isRefused(set) ? set : this.openSession(account, set, label, at);
+      return isAccountRefusal(set) ? set : this.openSession(account, set, label, at);
     } catch (error) {
       // Somebody else was faster, or the link was revoked.
       if (error instanceof AccessRevoked) return { reason: "invalid-link" };
@@ -343,8 +342,8 @@ export class Accounts {
     at: Date,
     keepSession?: string,
   ): Promise<boolean> {
-    const endSessions = SIGN_IN_KINDS.has(kind) ? { except: keepSession } : undefined;
-    const isRemoved = await this.#store.removeCredential(caller, kind, id, at, endSessions);
+    const sessionsToEnd = SIGN_IN_KINDS.has(kind) ? { except: keepSession } : undefined;
+    const isRemoved = await this.#store.removeCredential(caller, kind, id, at, sessionsToEnd);
     await waitForCachesToExpire();
     return isRemoved;
   }
@@ -363,7 +362,7 @@ export class Accounts {
   ): Promise<IssuedCredential | AccountRefusal> {
     const secret = prefix + randomBytes(32).toString("base64url");
     const credential = await this.addCredential(caller, requested, hashSecret(secret), at, conditions);
-    return isRefused(credential) ? credential : { credential, secret };
+    return isAccountRefusal(credential) ? credential : { credential, secret };
   }
 
   /** Adds a credential whose secret only its holder knows. `gone` if there is another with this hash. */
@@ -385,7 +384,7 @@ export class Accounts {
   }
 }
 
-/** The network that counts for fairness: networks of this width take turns at password hashing. */
+/** The network used for fair scheduling of password hashing. */
 function widestNetwork(networks: Networks): string {
   return networks.at(-1) ?? "";
 }

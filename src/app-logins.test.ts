@@ -3,7 +3,7 @@ import { after, test } from "node:test";
 import { temporaryFolder } from "../test/support/server.ts";
 import { Accounts, hashSecret } from "./accounts.ts";
 import { APP_LOGIN_MS, readAppLoginId, readPollToken, startAppLogin } from "./app-logins.ts";
-import { AppSignatures } from "./app-signatures.ts";
+import { Signatures } from "./signatures.ts";
 import { openStore } from "./store/engines.ts";
 
 const NOW = new Date("2031-01-01T00:00:00Z");
@@ -13,7 +13,7 @@ const later = (ms: number) => new Date(NOW.getTime() + ms);
 
 const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { connections: 1 });
 after(() => store.close());
-const signatures = () => new AppSignatures(new Accounts(store.accounts, { signUp: false }));
+const signatures = () => new Signatures(new Accounts(store.accounts, { signUp: false }));
 const own = signatures();
 const start = (at = NOW) => startAppLogin(own, ORIGIN, at);
 

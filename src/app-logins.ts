@@ -2,7 +2,7 @@ import { hash, randomBytes } from "node:crypto";
 import type { AccountRefusal } from "./account-refusals.ts";
 import type { Credential, RequestedCredential } from "./account-store.ts";
 import { type Accounts, hashSecret, MAX_TOKENS, TOKEN_PREFIX } from "./accounts.ts";
-import type { AppSignatures } from "./app-signatures.ts";
+import type { Signatures } from "./signatures.ts";
 import type { Caller } from "./subscriptions.ts";
 
 /**
@@ -30,7 +30,7 @@ export interface AppLoginOrigin {
 
 /** The app polls with `pollToken`; the browser allows or denies the login by `id`. */
 export async function startAppLogin(
-  signatures: AppSignatures,
+  signatures: Signatures,
   { app, address }: AppLoginOrigin,
   at: Date,
 ): Promise<{ readonly pollToken: string; readonly id: string }> {
@@ -48,7 +48,7 @@ export function readPollToken(text: string, at: Date): string | undefined {
 }
 
 /** Undefined if the id is invalid or expired. */
-export async function readAppLoginId(signatures: AppSignatures, text: string, at: Date): Promise<AppLogin | undefined> {
+export async function readAppLoginId(signatures: Signatures, text: string, at: Date): Promise<AppLogin | undefined> {
   const [, content = "", expires = "", tokenHash = "", origin = "", signature = ""] = ID.exec(text) ?? [];
   const expiresAt = readTime(expires);
   if (content === "" || !isCurrent(expiresAt, at)) return undefined;

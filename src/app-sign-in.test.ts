@@ -3,7 +3,7 @@ import { createPrivateKey, createPublicKey, sign } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryFolder } from "../test/support/server.ts";
-import { isRefused } from "./account-refusals.ts";
+import { isAccountRefusal } from "./account-refusals.ts";
 import { Accounts } from "./accounts.ts";
 import { APP_SESSION_MS, AppSignIn, type AppUser } from "./app-sign-in.ts";
 import { openStore } from "./store/engines.ts";
@@ -18,7 +18,7 @@ async function open() {
   const store = await openStore(`file:${path}`, { connections: 1 });
   const accounts = new Accounts(store.accounts, { signUp: true });
   const created = await accounts.create("ann", PASSWORD, NOW);
-  assert.ok(!isRefused(created));
+  assert.ok(!isAccountRefusal(created));
   return { path, store, accounts, user: created.user, signIn: new AppSignIn(accounts) };
 }
 
@@ -77,7 +77,7 @@ test("app sign-in: changed password → the old password and its sessions are re
 test("app sign-in: token as password → accepted only with the name of its account, until revoked", async () => {
   const { store, accounts, signIn, user } = await open();
   const issued = await accounts.createToken(asUser(user), { label: "x", scope: "write", expiresAt: undefined }, NOW);
-  assert.ok(!isRefused(issued));
+  assert.ok(!isAccountRefusal(issued));
   const { secret, credential } = issued;
   const found = await signIn.withPassword(attempt("ANN", secret), NOW);
   assert.ok(isSignedIn(found));
@@ -191,7 +191,7 @@ const PKCS8 = Buffer.from("302e020100300506032b657004220420", "hex");
 test("app session: signed with anything that the database contains → not accepted", async () => {
   const { path, store, accounts, signIn, user } = await open();
   const issued = await accounts.createToken(asUser(user), { label: "x", scope: "write", expiresAt: undefined }, NOW);
-  assert.ok(!isRefused(issued));
+  assert.ok(!isAccountRefusal(issued));
   for (const secret of [PASSWORD, issued.secret]) {
     const app = await signIn.withPassword(attempt("ann", secret), NOW);
     assert.ok(isSignedIn(app));

@@ -1,10 +1,10 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { readName } from "./account-names.ts";
-import { type AccountRefusal, isRefused } from "./account-refusals.ts";
+import { type AccountRefusal, isAccountRefusal } from "./account-refusals.ts";
 import type { Account, StoredAccount } from "./account-store.ts";
 import { type Accounts, type PasswordAttempt, TOKEN_PREFIX, type VerifiedCredential } from "./accounts.ts";
-import { AppSignatures } from "./app-signatures.ts";
 import { CredentialCache } from "./credential-cache.ts";
+import { Signatures } from "./signatures.ts";
 import type { UserId } from "./subscriptions.ts";
 
 /** How long a verified password is accepted without hashing it again, and how many are cached. */
@@ -43,7 +43,7 @@ export interface AppSession {
  * password is changed, or the account is disabled or deleted.
  */
 export class AppSignIn {
-  readonly signatures: AppSignatures;
+  readonly signatures: Signatures;
   readonly #accounts: Accounts;
   readonly #accountCache = new CredentialCache<StoredAccount>();
   readonly #passwordKey = randomBytes(32);
@@ -54,7 +54,7 @@ export class AppSignIn {
 
   constructor(accounts: Accounts) {
     this.#accounts = accounts;
-    this.signatures = new AppSignatures(accounts);
+    this.signatures = new Signatures(accounts);
   }
 
   /** Signs in with a name and either the password of the account or one of its tokens. */
@@ -64,7 +64,7 @@ export class AppSignIn {
       return user !== undefined && isSameName(attempt.name, user.account) ? user : { reason: "wrong-password" };
     }
     const found = await this.#verifyPassword(attempt, at);
-    return isRefused(found) ? found : toUser(found);
+    return isAccountRefusal(found) ? found : toUser(found);
   }
 
   async withToken(secret: string, at: Date): Promise<AppUser | undefined> {
@@ -86,7 +86,7 @@ export class AppSignIn {
     this.#pending.set(key, pending);
     try {
       const checked = await pending;
-      if (!isRefused(checked) && checked.passwordHash === found.passwordHash) this.#remember(key, at);
+      if (!isAccountRefusal(checked) && checked.passwordHash === found.passwordHash) this.#remember(key, at);
       return checked;
     } finally {
       this.#pending.delete(key);

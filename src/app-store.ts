@@ -1,5 +1,5 @@
 import type { KeyedAction, StoredAction } from "./episode-actions.ts";
-import type { Caller, UserId, Window } from "./subscriptions.ts";
+import type { Caller, PageRange, UserId } from "./subscriptions.ts";
 import type { Progress, SyncKind, SyncState } from "./sync-marks.ts";
 
 /** An installation of an app. */
@@ -27,7 +27,7 @@ export interface Device {
   readonly syncedAt: Date;
 }
 
-/** Beyond it, the least recently synced device is deleted. */
+/** When a user has more than this, the least recently synced device is deleted. */
 export const MAX_DEVICES = 100;
 const MAX_DEVICE_ID = 64;
 /** Whether this can be the id of a device. */
@@ -40,7 +40,7 @@ export const MAX_CAPTION = 100;
 export const MAX_CLIENTS = 200;
 export const MAX_SPELLINGS = 200_000;
 
-/** A feed URL as a client spelled it when it uploaded the feed. */
+/** A feed URL as a client spelled it when it uploaded the URL. */
 export interface Spelling {
   readonly normalizedUrl: string;
   readonly url: string;
@@ -73,10 +73,13 @@ export interface AppStore {
   recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number>;
   /** All spellings of the feeds with these normalized URLs. */
   spellings(user: UserId, normalizedUrls: readonly string[]): Promise<readonly Spelling[]>;
-  /** Actions with sequence numbers from `after` (exclusive) to `upTo` (inclusive), in order; of one feed, if given. */
+  /**
+   * Actions with sequence numbers from `after` (exclusive) to `upTo` (inclusive), in order; only those of one feed, if
+   * given.
+   */
   actions(user: UserId, range: ActionRange): Promise<readonly StoredAction[]>;
-  /** `size` actions in order after the first `offset`, with the total; of one feed, if given. */
-  actionPage(user: UserId, window: Window & { readonly feed: string | undefined }): Promise<ActionPage>;
+  /** `size` actions in order after the first `offset`, with the total; only those of one feed, if given. */
+  actionPage(user: UserId, range: PageRange & { readonly feed: string | undefined }): Promise<ActionPage>;
   /** In the order of their ids. */
   devices(user: UserId): Promise<readonly Device[]>;
   /** Creates the device of the client if it is new, and applies the changes. */

@@ -8,11 +8,11 @@ import {
   type SyncRecord,
 } from "./app-store.ts";
 import {
-  decodedFeed,
   type EpisodeAction,
+  feedKeyOf,
   isWebUrl,
   type KeyedAction,
-  memoizeDecodedFeed,
+  memoizeFeedKeyOf,
   readAction,
   type StoredAction,
   type UploadedAction,
@@ -26,11 +26,11 @@ import {
   type ChangeRows,
   everySubscription,
   isRefusal,
+  NO_REMOVALS,
+  type PageRange,
   type Subscription,
   type SubscriptionStore,
-  UNLIMITED,
   type UserId,
-  type Window,
 } from "./subscriptions.ts";
 import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts";
 import { forEachInTurns, slicesOf, yieldTurn } from "./turns.ts";
@@ -79,7 +79,7 @@ export class AppSync {
     this.#store = store;
   }
 
-  /** What the client has not received since that timestamp. 0 means a first sync, which contains no removals. */
+  /** Changes since that timestamp that the client has not received. 0 means a first sync, without removals. */
   async feedsSince(caller: Caller, client: Client, since: number, at: Date): Promise<FeedChanges> {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "feeds", client, since);
@@ -106,7 +106,7 @@ export class AppSync {
   /** The changes with sequence numbers from `from` (exclusive) to `upTo` (inclusive). */
   async *#changes(user: UserId, from: number, upTo: number, withRemovals: boolean) {
     for (let after = from; after < upTo; ) {
-      const position = { sequence: after, removalsAfter: withRemovals ? after : UNLIMITED };
+      const position = { sequence: after, removalsAfter: withRemovals ? after : NO_REMOVALS };
       const rows = await this.#store.changeRows(user, position, FEED_BATCH);
       const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
       const page = all.slice(0, FEED_BATCH).filter(({ sequence }) => sequence <= upTo);
@@ -164,19 +164,20 @@ export class AppSync {
     const state = await this.#store.apps.state(user, "feeds", client, 0);
     const rewritten = new Map<string, string>();
     const uploads = await readUploads(add);
-    const [wanted, added] = [new Map<string, string>(), new Map<string, string>()];
+    // By normalized URL. The first URL is the one to add.
+    const [firstUrlOf, lastSentOf] = [new Map<string, string>(), new Map<string, string>()];
     await forEachInTurns(uploads, ({ sent, url, normalizedUrl }) => {
       if (normalizedUrl === undefined || url !== sent) rewritten.set(sent, normalizedUrl === undefined ? "" : url);
       if (normalizedUrl === undefined) return;
-      if (!wanted.has(normalizedUrl)) wanted.set(normalizedUrl, url);
-      added.set(normalizedUrl, sent);
+      if (!firstUrlOf.has(normalizedUrl)) firstUrlOf.set(normalizedUrl, url);
+      lastSentOf.set(normalizedUrl, sent);
     });
-    const listed = await this.#find(user, [...wanted.keys()]);
-    const removed = await this.#feedsToRemove(user, remove, added, rewritten);
+    const listed = await this.#find(user, [...firstUrlOf.keys()]);
+    const removed = await this.#feedsToRemove(user, remove, lastSentOf, rewritten);
     const changes: Change[] = [];
     await forEachInTurns(uploads, ({ normalizedUrl, url }) => {
       const isNew = normalizedUrl !== undefined && !listed.has(normalizedUrl);
-      if (isNew && wanted.get(normalizedUrl) === url) changes.push(toAddition(url) as Addition);
+      if (isNew && firstUrlOf.get(normalizedUrl) === url) changes.push(toAddition(url) as Addition);
     });
     for (const normalizedUrl of removed) changes.push({ kind: "remove", normalizedUrl });
     const { refused, progress } = await this.#applyChanges(caller, changes, state.sequence, at);
@@ -193,10 +194,10 @@ export class AppSync {
   /** Replaces the list with the uploaded one. Feeds that others add at the same time stay. */
   async replaceFeeds(caller: Caller, client: Client, urls: readonly string[], at: Date): Promise<UploadResult> {
     const kept = new Set<string>();
-    await forEachInTurns(urls, (url) => kept.add(decodedFeed(url) ?? ""));
+    await forEachInTurns(urls, (url) => kept.add(feedKeyOf(url) ?? ""));
     const remove: string[] = [];
     for await (const items of everySubscription(this.#store, caller.user)) {
-      await forEachInTurns(items, ({ feedUrl }) => kept.has(decodedFeed(feedUrl) ?? "") || remove.push(feedUrl));
+      await forEachInTurns(items, ({ feedUrl }) => kept.has(feedKeyOf(feedUrl) ?? "") || remove.push(feedUrl));
     }
     return this.changeFeeds(caller, client, { add: urls, remove }, at);
   }
@@ -205,36 +206,36 @@ export class AppSync {
   async #feedsToRemove(
     user: UserId,
     remove: readonly string[],
-    added: ReadonlyMap<string, string>,
+    lastSentOf: ReadonlyMap<string, string>,
     rewritten: Map<string, string>,
   ): Promise<readonly string[]> {
     const requested = await readUploads(remove);
     const valid = requested.flatMap(({ normalizedUrl }) => normalizedUrl ?? []);
     const listed = await this.#find(user, valid);
-    const isListed = (normalizedUrl = "") => listed.has(normalizedUrl) || added.has(normalizedUrl);
+    const isListed = (normalizedUrl = "") => listed.has(normalizedUrl) || lastSentOf.has(normalizedUrl);
     const unknown = requested.filter(({ normalizedUrl }) => !isListed(normalizedUrl));
-    const decoded = unknown.length === 0 ? new Map<string, string>() : await this.#decodedFeeds(user);
+    const byKey = unknown.length === 0 ? new Map<string, string>() : await this.#encodedFeedsByKey(user);
     const removed = new Set<string>();
     await forEachInTurns(requested, ({ sent, normalizedUrl }) => {
       if (normalizedUrl !== undefined && isListed(normalizedUrl)) {
-        if ((added.get(normalizedUrl) ?? sent) === sent) removed.add(normalizedUrl);
+        if ((lastSentOf.get(normalizedUrl) ?? sent) === sent) removed.add(normalizedUrl);
         return;
       }
-      const found = decoded.get(decodedFeed(sent) ?? "");
+      const found = byKey.get(feedKeyOf(sent) ?? "");
       if (found === undefined && normalizedUrl === undefined) rewritten.set(sent, "");
-      if (found !== undefined && !added.has(found)) removed.add(found);
+      if (found !== undefined && !lastSentOf.has(found)) removed.add(found);
     });
     return [...removed];
   }
 
-  /** The normalized URLs in the list that contain percent-encoding, by the percent-decoded URL. */
-  async #decodedFeeds(user: UserId): Promise<Map<string, string>> {
+  /** The normalized URLs in the list that contain percent-encoding, by feed key. */
+  async #encodedFeedsByKey(user: UserId): Promise<Map<string, string>> {
     const feeds = new Map<string, string>();
     for await (const items of everySubscription(this.#store, user)) {
       await forEachInTurns(items, ({ feedUrl }) => {
-        const [parsed, decoded] = [readFeedUrl(feedUrl), decodedFeed(feedUrl)];
-        if (feedUrl.includes("%") && "normalizedUrl" in parsed && decoded !== undefined)
-          feeds.set(decoded, parsed.normalizedUrl);
+        const [parsed, key] = [readFeedUrl(feedUrl), feedKeyOf(feedUrl)];
+        if (feedUrl.includes("%") && "normalizedUrl" in parsed && key !== undefined)
+          feeds.set(key, parsed.normalizedUrl);
       });
     }
     return feeds;
@@ -262,7 +263,7 @@ export class AppSync {
     return { refused, progress: progress ?? { before: sequence, after: sequence } };
   }
 
-  /** Actions uploaded since that timestamp; of one podcast, if a feed URL is given. */
+  /** Actions uploaded since that timestamp; only those of one feed, if given. */
   async actionsSince(
     caller: Caller,
     client: Client,
@@ -272,7 +273,7 @@ export class AppSync {
   ): Promise<ActionChanges> {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "actions", client, since);
-    const feed = podcast === undefined ? undefined : decodedFeed(podcast);
+    const feed = podcast === undefined ? undefined : feedKeyOf(podcast);
     const { from } = startOf(state, since);
     const upTo = podcast === undefined || feed !== undefined ? state.sequence : from;
     // With a filter, the client does not receive everything.
@@ -292,10 +293,10 @@ export class AppSync {
     }
   }
 
-  /** One page of actions; of one podcast, if a feed URL is given. */
-  actionPage(user: UserId, window: Window, podcast: string | undefined): Promise<ActionPage> {
-    const feed = podcast === undefined ? undefined : (decodedFeed(podcast) ?? "");
-    return this.#store.apps.actionPage(user, { ...window, feed });
+  /** One page of actions; only those of one feed, if given. */
+  actionPage(user: UserId, range: PageRange, podcast: string | undefined): Promise<ActionPage> {
+    const feed = podcast === undefined ? undefined : (feedKeyOf(podcast) ?? "");
+    return this.#store.apps.actionPage(user, { ...range, feed });
   }
 
   async *#actions(
@@ -318,10 +319,10 @@ export class AppSync {
   async addActions(caller: Caller, client: Client, items: readonly UploadedAction[], at: Date): Promise<UploadResult> {
     const rewritten = new Map<string, string>();
     const actions: KeyedAction[] = [];
-    const feedOf = memoizeDecodedFeed();
+    const keyOf = memoizeFeedKeyOf();
     const found = new Set<string>();
     await forEachInTurns(items, (upload) => {
-      const action = readAction(upload, at, feedOf);
+      const action = readAction(upload, at, keyOf);
       if (action === undefined) {
         for (const sent of [upload.podcast, upload.episode]) if (!isWebUrl(sent)) rewritten.set(sent, "");
         return;
@@ -395,5 +396,5 @@ export class AppSync {
   }
 }
 
-/** A number that no client has seen. */
+/** Matches no client's progress, so the returned timestamp does not advance. */
 const UNSEEN = -1;

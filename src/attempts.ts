@@ -4,7 +4,7 @@ import { type Rate, RateLimiter, spendShared } from "./limits.ts";
 /** The networks of a client's address, narrow to wide. */
 export type Networks = readonly string[];
 
-/** Sign-in attempts per network and name, so that nobody can lock a user out from another network. */
+/** Sign-in attempts per network and name, so that guesses from one network cannot lock a user out on another. */
 const ATTEMPTS: Rate = { burst: 10, perMinute: 1 };
 /** Sign-in attempts for any name, and new accounts, per network, which may be a household, an office or a school. */
 const ATTEMPTS_PER_NETWORK: Rate = { burst: 100, perMinute: 20 };
@@ -28,8 +28,8 @@ export class Attempts {
   async count(networks: Networks, name: string | undefined, at: Date): Promise<number> {
     for (const network of networks) {
       const wait =
-        (await this.#spend(`network ${network}`, widen(ATTEMPTS_PER_NETWORK, network), at)) ||
-        (name === undefined ? 0 : await this.#spend(`guess ${network} ${name}`, widen(ATTEMPTS, network), at));
+        (await this.#spend(`network ${network}`, scaleRate(ATTEMPTS_PER_NETWORK, network), at)) ||
+        (name === undefined ? 0 : await this.#spend(`guess ${network} ${name}`, scaleRate(ATTEMPTS, network), at));
       if (wait > 0) return wait;
     }
     return 0;
@@ -41,7 +41,7 @@ export class Attempts {
   }
 }
 
-function widen({ burst, perMinute }: Rate, network: string): Rate {
+function scaleRate({ burst, perMinute }: Rate, network: string): Rate {
   const factor = WIDE_NETWORK_FACTORS[network.slice(network.lastIndexOf("/"))] ?? 1;
   return { burst: burst * factor, perMinute: perMinute * factor };
 }

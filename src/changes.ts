@@ -1,10 +1,10 @@
 import {
   type ChangePage,
   type ListPosition,
+  NO_REMOVALS,
   positionAt,
   START,
   type SubscriptionStore,
-  UNLIMITED,
   type UserId,
 } from "./subscriptions.ts";
 
@@ -24,7 +24,7 @@ export async function changesSince(
 ): Promise<ChangePage | undefined> {
   const { sequence: since, removalsAfter } = position;
   const isStart = since === 0;
-  const rows = await store.changeRows(user, isStart ? { ...START, removalsAfter: UNLIMITED } : position, limit);
+  const rows = await store.changeRows(user, isStart ? { ...START, removalsAfter: NO_REMOVALS } : position, limit);
   const { sequence, forgottenSequence } = rows;
   if (removalsAfter > sequence || (!isStart && removalsAfter < forgottenSequence)) return undefined;
   const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);

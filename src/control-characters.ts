@@ -1,7 +1,7 @@
 /**
  * Characters that control a terminal, reorder text or are invisible: C0 and C1 controls, line and paragraph separators,
- * and default-ignorable characters such as bidirectional controls, zero-width characters and tags. Joiners and
- * variation selectors are kept where a script or an emoji needs them.
+ * and default-ignorable characters such as bidirectional controls, zero-width characters and tag characters. Joiners
+ * and variation selectors are kept where a script or an emoji needs them.
  */
 const CONTROL =
   /(?!(?<=[^\0-\x7f\p{Z}\p{C}\p{DI}]\ufe0f?)[\u200c\u200d](?=[^\0-\x7f\p{Z}\p{C}\p{DI}])|(?<=[^\0-\x7f\p{Z}\p{C}\p{DI}])[\ufe0e\ufe0f]|(?<=[#*\d])\ufe0f(?=\u20e3))[\p{Cc}\p{Zl}\p{Zp}\p{DI}\ufff9-\ufffb]/gu;

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 
 /** How long a cached credential is used, so that a busy client does not cause a query for every request. */
 const FRESH_MS = 50;
-/** Longer than `FRESH_MS`, by more than timers and clocks drift. */
+/** Longer than `FRESH_MS`, by more than timers and clocks can be off. */
 const EXPIRED_MS = 65;
 const MAX_ENTRIES = 10_000;
 

@@ -20,7 +20,7 @@ export const MAX_FOLDER_LEVELS = 8;
 /** Control characters, line and paragraph separators, and bidirectional controls, which reorder the text around them. */
 const FORBIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
 const REPLACED_WITH_SPACE = /[\p{Cc}\p{Zl}\p{Zp}]+/gu;
-const OVERRIDES = /[\u202a-\u202e\u2066-\u2069]+/gu;
+const BIDI_CONTROLS = /[\u202a-\u202e\u2066-\u2069]+/gu;
 
 /** The title without surrounding whitespace; undefined if it is invalid. */
 export function readTitle(text: string): string | undefined {
@@ -58,7 +58,7 @@ function isLonger(text: string, max: number): boolean {
   return text.length > max && Array.from(text).length > max;
 }
 
-/** A valid title as close as possible to what a file has. */
+/** A valid title as close as possible to the one in the file. */
 export function cleanTitle(text: string): string | undefined {
   return cleanText(text, MAX_TITLE) || undefined;
 }
@@ -79,13 +79,16 @@ export function cleanFolder(names: readonly string[]): string | undefined {
   return path || undefined;
 }
 
-/** Text as close as possible to this one that is on one line, has at most `max` characters and does not reorder text. */
+/**
+ * Changes the text as little as possible so that it fits on one line, has at most `max` characters and reorders
+ * nothing.
+ */
 export function cleanText(text: string, max: number): string {
   const clean = text
     .slice(0, 4 * max)
     .toWellFormed()
     .replaceAll(REPLACED_WITH_SPACE, " ")
-    .replaceAll(OVERRIDES, "")
+    .replaceAll(BIDI_CONTROLS, "")
     .trim();
   return isLonger(clean, max) ? Array.from(clean).slice(0, max).join("").trimEnd() : clean;
 }

@@ -49,12 +49,12 @@ export const MAX_GUID = 1_024;
 const MAX_AHEAD_MS = 5 * 60_000;
 const MAX_SECONDS = 2 ** 31 - 1;
 
-/** The action to store; undefined if it is invalid. `feedOf` may cache the feeds of URLs. */
-export function readAction(upload: UploadedAction, at: Date, feedOf = decodedFeed): KeyedAction | undefined {
+/** The action to store; undefined if it is invalid. `keyOf` may cache the keys of feeds. */
+export function readAction(upload: UploadedAction, at: Date, keyOf = feedKeyOf): KeyedAction | undefined {
   const { kind, device, guid } = upload;
   const podcast = upload.podcast.trim();
   const episode = upload.episode.trim();
-  const feed = feedOf(podcast);
+  const feed = keyOf(podcast);
   if (feed === undefined || !isMediaUrl(episode)) return undefined;
   if (guid !== undefined && (guid.length > MAX_GUID || !isStorable(guid))) return undefined;
   const progress = readProgress(upload);
@@ -91,8 +91,9 @@ function readSeconds(seconds: number | undefined): number | undefined {
  * The actions to write, by their keys, with sequence numbers after `sequence`, and the numbers of those they replace.
  * `keys[N]` identifies the feed, episode and kind of upload N, and `stored` has the stored actions by these keys.
  *
- * If a play loses, the clock of its client is behind, and that client alone has its position. So the winner is written
- * again under a new number, which makes the next poll return it (`hasLosers`). Repeating the upload changes nothing.
+ * A play that loses was uploaded late, or comes from a client whose clock is behind; only that client still shows the
+ * losing position. So the winner is written again under a new number, which makes the next poll return it
+ * (`hasLosingPlays`). Repeating the upload changes nothing.
  */
 export function mergeActions(
   uploads: readonly KeyedAction[],
@@ -103,11 +104,11 @@ export function mergeActions(
   readonly written: ReadonlyMap<string, StoredAction>;
   readonly replaced: readonly number[];
   last: number;
-  hasLosers: boolean;
+  hasLosingPlays: boolean;
 } {
   const written = new Map<string, StoredAction>();
   const replaced = new Set<number>();
-  let [last, hasLosers] = [sequence, false];
+  let [last, hasLosingPlays] = [sequence, false];
   for (const [index, sent] of uploads.entries()) {
     const key = keys[index] ?? "";
     const existing = written.get(key) ?? stored.get(key);
@@ -117,13 +118,13 @@ export function mergeActions(
     if (existing !== undefined && existing.sequence <= sequence) replaced.add(existing.sequence);
     last += 1;
     const [winner, superseded] = isWinner ? [upload, existing] : [existing, upload];
-    hasLosers ||= !isWinner;
+    hasLosingPlays ||= !isWinner;
     written.set(key, { ...winner, sequence: last, superseded });
   }
-  return { written, replaced: [...replaced], last, hasLosers };
+  return { written, replaced: [...replaced], last, hasLosingPlays };
 }
 
-/** Whether a losing upload changes nothing: a repeated or older play, or another kind of action. */
+/** Whether a losing upload changes nothing: a repeated or older play, or any action that is not a play. */
 function isIgnored({ kind, actedAt, position }: EpisodeAction, existing: StoredAction): boolean {
   if (kind !== "play" || actedAt.getTime() === existing.actedAt.getTime()) return true;
   const difference = actedAt.getTime() - (existing.superseded?.actedAt.getTime() ?? 0);
@@ -144,10 +145,10 @@ function replaces(upload: EpisodeAction, stored: EpisodeAction): boolean {
 const COMPARED_MEMBERS = ["position", "started", "total", "device", "guid", "podcast"] as const;
 
 /**
- * The feed of a URL that an app may have percent-decoded: Kasts decodes all of it, AntennaPod only colons. Used to find
- * feeds, never to add them.
+ * The key of the feed with this URL, which is the same if an app has percent-decoded the URL: Kasts decodes all of it,
+ * AntennaPod only colons. Used to find feeds, never to add them.
  */
-export function decodedFeed(url: string): string | undefined {
+export function feedKeyOf(url: string): string | undefined {
   const trimmed = url.trim();
   // Encoding megabytes of whitespace would take seconds.
   if (isTooLong(trimmed)) return undefined;
@@ -155,12 +156,12 @@ export function decodedFeed(url: string): string | undefined {
   return "normalizedUrl" in parsed ? percentDecode(parsed.normalizedUrl) : undefined;
 }
 
-/** `decodedFeed` with a cache, for many URLs of which most repeat. */
-export function memoizeDecodedFeed(): typeof decodedFeed {
-  const feeds = new Map<string, string | undefined>();
+/** `feedKeyOf` with a cache, for many URLs of which most repeat. */
+export function memoizeFeedKeyOf(): typeof feedKeyOf {
+  const keys = new Map<string, string | undefined>();
   return (url) => {
-    if (!feeds.has(url)) feeds.set(url, decodedFeed(url));
-    return feeds.get(url);
+    if (!keys.has(url)) keys.set(url, feedKeyOf(url));
+    return keys.get(url);
   };
 }
 

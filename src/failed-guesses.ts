@@ -3,14 +3,14 @@ import { type Rate, RateLimiter } from "./limits.ts";
 
 /** Failed sign-ins for one name, from all networks together. */
 const FAILURES_PER_NAME: Rate = { burst: 20, perMinute: 20 };
-/** One failure of a network for a name: it counts for ten minutes. */
+/** One failed guess per network and name; it counts for ten minutes. */
 const FAILURES_PER_NETWORK: Rate = { burst: 1, perMinute: 0.1 };
 /** Maximum attempts for one name that are delayed at the same time. */
 const MAX_DELAYED = 10;
 
 /**
- * Slows down guesses at one name from many networks. It never locks an account: a network that has not failed for the
- * name is not delayed. Each process keeps its own state in memory, so that a flood of guesses writes nothing.
+ * Slows down guesses at one name from many networks. It never locks an account: a network without a recent failed guess
+ * for the name is not delayed. Each process keeps its own state in memory, so that a flood of guesses writes nothing.
  */
 export class FailedGuesses {
   readonly #failures = new RateLimiter();

@@ -49,13 +49,13 @@ function readHost(
   text: string,
   authority: string,
 ): { readonly host: string } | { readonly errorCode: FeedUrlErrorCode } {
-  const at = authority.lastIndexOf("@") + 1;
-  const host = authority.slice(at);
+  const hostStart = authority.lastIndexOf("@") + 1;
+  const host = authority.slice(hostStart);
   // Only scheme, host and port can make a URL invalid.
   const url = isWithinDnsLimits(host) ? URL.parse(text.slice(0, text.indexOf("//") + 2) + host) : null;
   if (url === null || !isValidHost(url.hostname)) return { errorCode: "feed-url-invalid-host" };
   if (url.port === "0") return { errorCode: "feed-url-invalid-port" };
-  return { host: authority.slice(0, at) + url.host };
+  return { host: authority.slice(0, hostStart) + url.host };
 }
 
 /** The limits of DNS. */
@@ -78,7 +78,7 @@ const PODCAST_NAMESPACE = Buffer.from("ead4c236bf5858c6a2c6a6b28d128cb6", "hex")
  * The GUID of a podcast as the podcast namespace defines it: the UUIDv5 of the feed URL without scheme and trailing
  * slashes; or of the whole URL.
  */
-export function guidOf(feedUrl: string, part: "short" | "whole" = "short"): string {
+export function guidOf(feedUrl: string, part: "without-scheme" | "whole" = "without-scheme"): string {
   const name = part === "whole" ? feedUrl : withoutTrailingSlashes(feedUrl.replace(/^[a-z]+:\/\//i, ""));
   const bytes = createHash("sha1").update(PODCAST_NAMESPACE).update(name).digest().subarray(0, 16);
   bytes[6] = ((bytes[6] ?? 0) & 0x0f) | 0x50;

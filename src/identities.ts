@@ -1,4 +1,4 @@
-import { type AccountRefusal, isRefused } from "./account-refusals.ts";
+import { type AccountRefusal, isAccountRefusal } from "./account-refusals.ts";
 import type { Credential, StoredAccount } from "./account-store.ts";
 import { type Accounts, hashSecret } from "./accounts.ts";
 import type { Caller } from "./subscriptions.ts";
@@ -11,7 +11,7 @@ export interface Identity {
 
 /** The account that an identity signs in to. */
 export interface IdentifiedUser extends StoredAccount {
-  /** The hash of the link, if the identity was linked to the account. Access ends when the link is removed. */
+  /** Hash of the `identity` credential that links it, if it is linked. Access ends when that credential is removed. */
   readonly linkHash: string | undefined;
 }
 
@@ -33,7 +33,7 @@ export async function findIdentifiedUser(
   return found && { ...found, linkHash: link?.hash };
 }
 
-/** Lets an identity sign in to the caller's account. `label` is for people. Safe to repeat. */
+/** Lets an identity sign in to the caller's account. `label` is for display only. Safe to repeat. */
 export async function linkIdentity(
   accounts: Accounts,
   caller: Caller,
@@ -47,7 +47,7 @@ export async function linkIdentity(
   const hash = hashIdentity(identity);
   const link = { kind: "identity", user, scope: "write", label: shorten(label), expiresAt: undefined } as const;
   const added = await accounts.addCredential(caller, link, hash, at, { atMost: MAX_IDENTITIES });
-  if (!isRefused(added) || added.reason !== "gone") return added;
+  if (!isAccountRefusal(added) || added.reason !== "gone") return added;
   const existing = await accounts.findCredential(hash);
   return existing?.user === user ? existing : { reason: "identity-taken" };
 }

@@ -13,7 +13,7 @@ import {
 } from "./subscriptions.ts";
 import { forEachInTurns, yieldTurn } from "./turns.ts";
 
-/** A feed to subscribe to, as a file or a person names it. */
+/** A feed to subscribe to, as given in a file or by a person. */
 export interface FeedToImport extends Details {
   readonly feedUrl: string;
   /** Line of the file, from 1. */
@@ -68,19 +68,20 @@ export async function importFeeds(
     const additions = batch.map(({ feedUrl, line: _, skip, ...details }) =>
       skip === undefined ? toAddition(feedUrl, details) : { error: createError(skip) },
     );
-    const outcomes = await applyAccepted(additions, isInvalid, add);
-    results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | InvalidFeed)));
+    const outcomes = await applyAccepted(additions, isRejected, add);
+    results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | RejectedFeed)));
     onProgress?.(results.length);
     await yieldTurn();
   }
   return results;
 }
 
-interface InvalidFeed {
+/** A feed that is invalid or skipped. */
+interface RejectedFeed {
   readonly error: ErrorObject;
 }
 
-function isInvalid(addition: object): addition is InvalidFeed {
+function isRejected(addition: object): addition is RejectedFeed {
   return "error" in addition;
 }
 
@@ -88,7 +89,7 @@ function isInvalid(addition: object): addition is InvalidFeed {
  * Creates the addition for a feed URL that comes without an id. The id is the podcast GUID. Two feeds can share a GUID,
  * which ignores the scheme; if another feed in the list has it, the id is derived from the whole URL.
  */
-export function toAddition(feedUrl: string, details: Details = {}): Addition | InvalidFeed {
+export function toAddition(feedUrl: string, details: Details = {}): Addition | RejectedFeed {
   const parsed = readFeedUrl(feedUrl);
   if ("errorCode" in parsed) return { error: createError(parsed.errorCode) };
   const id = guidOf(feedUrl);
@@ -121,10 +122,10 @@ export async function readUploads(urls: readonly string[]): Promise<readonly Fee
   return uploads;
 }
 
-function toResult(feed: FeedToImport, outcome: Outcome | InvalidFeed): ImportResult {
+function toResult(feed: FeedToImport, outcome: Outcome | RejectedFeed): ImportResult {
   const refused = (error: ErrorObject) => ({ feed, outcome: "refused", error, id: undefined }) as const;
-  if (feed.skip !== undefined && isInvalid(outcome)) return { ...refused(outcome.error), outcome: "skipped" };
-  if (isInvalid(outcome)) return refused(outcome.error);
+  if (feed.skip !== undefined && isRejected(outcome)) return { ...refused(outcome.error), outcome: "skipped" };
+  if (isRejected(outcome)) return refused(outcome.error);
   if (!isRefusal(outcome)) return { feed, outcome: "added", error: undefined, id: outcome.id };
   if (outcome.code === "already-subscribed") return { feed, outcome: outcome.code, error: undefined, id: undefined };
   if (outcome.code === "quota-exceeded")

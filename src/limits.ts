@@ -8,7 +8,7 @@ export interface Rate {
 
 /**
  * Limits by the generic cell rate algorithm (GCRA). The state of a key is one timestamp: when everything spent so far
- * has been regained. A key without state has its whole burst.
+ * has been replenished. A key without state has its whole burst.
  */
 export class RateLimiter {
   readonly #timestamps = new Map<string, number>();
@@ -53,7 +53,7 @@ export async function spendShared(
 ): Promise<number> {
   const attempts = lastAttempts.get(limits) ?? new Map<string, Promise<unknown>>();
   lastAttempts.set(limits, attempts);
-  const attempt = (attempts.get(key) ?? Promise.resolve()).then(() => compareAndSet(limits, key, cost, rate, now));
+  const attempt = (attempts.get(key) ?? Promise.resolve()).then(() => spendWithRetries(limits, key, cost, rate, now));
   // The next attempt does not depend on the outcome of this one.
   const settled = attempt.catch(() => undefined);
   attempts.set(key, settled);
@@ -64,7 +64,7 @@ export async function spendShared(
   }
 }
 
-async function compareAndSet(
+async function spendWithRetries(
   limits: SharedLimits,
   key: string,
   cost: number,
@@ -80,7 +80,7 @@ async function compareAndSet(
 
 /**
  * The state of a key after spending, and how long to wait until that is allowed. A cost above the whole burst is
- * allowed when nothing else was spent, and takes correspondingly longer to regain.
+ * allowed when nothing else was spent, and takes correspondingly longer to replenish.
  */
 export function computeSpend(
   timestamp: number | undefined,

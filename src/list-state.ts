@@ -5,7 +5,7 @@ const VERSION = 1;
 const EPOCH_BYTES = 8;
 const USER_BYTES = 6;
 const NUMBER_BYTES = 6;
-/** Divisible by three, like the length of the numbers, so each part can be encoded separately and has one encoding only. */
+/** A multiple of three bytes, so that both parts can be base64url-encoded separately and unambiguously. */
 const PREFIX_BYTES = 1 + EPOCH_BYTES + USER_BYTES;
 const STATE = /^[\w-]{36}$/;
 

@@ -3,8 +3,8 @@ import type { Addition, Change, Outcome, Update } from "./subscriptions.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
 export const KEPT_CHANGES = 100_000;
-/** For the same reason, a removal is recorded without its folders if they are longer in total. */
-const MAX_RECORDED_FOLDERS = 1_024;
+/** For the same reason, a removal is recorded without its folders if together they are longer than this. */
+const MAX_RECORDED_FOLDERS_LENGTH = 1_024;
 
 /** A subscription as it is stored. Engines choose how to represent ids and normalized URLs. */
 export interface Item<Key> extends StoredDetails {
@@ -75,7 +75,7 @@ export function applyChange<Key>(
 
 function toRecorded<Key>(item: Item<Key>): Item<Key> {
   const { folders } = item;
-  return folders !== null && folders.length > MAX_RECORDED_FOLDERS ? { ...item, folders: null } : item;
+  return folders !== null && folders.length > MAX_RECORDED_FOLDERS_LENGTH ? { ...item, folders: null } : item;
 }
 
 /** Tries to insert first: most additions are new, and the engine's unique indexes detect the others. */
@@ -208,7 +208,8 @@ export class MemoryList implements List<string> {
   #remove(item: Item<string>): void {
     this.#byId.delete(item.id);
     this.#byFeed.delete(item.feed);
-    // An item that was replaced before is in both: its new version is not written, and the stored one is still deleted.
+    // An item that was replaced before is in both `inserted` and `deleted`: its new version is not written, and the
+    // stored one is still deleted.
     const wasInserted = this.inserted.delete(item.sequence);
     if (!wasInserted) this.deleted.push(item.sequence);
   }

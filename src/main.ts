@@ -25,7 +25,7 @@ function stopSignal(): Promise<string> {
       const watch = setInterval(() => {
         if (process.ppid === parent) return;
         clearInterval(watch);
-        stop("end of npm");
+        stop("npm exited");
       }, PARENT_CHECK_MS);
       watch.unref();
     }

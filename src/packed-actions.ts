@@ -7,7 +7,7 @@ export interface PackedActions {
   readonly texts: readonly string[];
   /** Podcasts, feeds, devices and kinds, each once: most of them repeat. */
   readonly repeated: readonly string[];
-  /** Of each action, the indexes of its repeated texts, then its other members; NaN for a missing value. */
+  /** For each action, the indexes of its repeated texts, then its other members; NaN for a missing value. */
   readonly numbers: Float64Array;
 }
 
@@ -44,12 +44,12 @@ export function packActions(actions: readonly (UploadedAction & Partial<Keys>)[]
   return { count: actions.length, texts, repeated: [...indexes.keys()], numbers };
 }
 
-/** The feed is empty if the actions were packed without. */
+/** The feed is empty if the actions were packed without one. */
 export function unpackActions({ count, texts, repeated, numbers }: PackedActions): (UploadedAction & Keys)[] {
   const actions: (UploadedAction & Keys)[] = [];
   for (let index = 0; index < count; index += 1) {
     const at = NUMBERS * index;
-    const time = known(numbers[at + 4]);
+    const time = undefinedIfNaN(numbers[at + 4]);
     actions.push({
       podcast: repeated[numbers[at] ?? 0] ?? "",
       episode: texts[TEXTS * index] ?? "",
@@ -59,14 +59,14 @@ export function unpackActions({ count, texts, repeated, numbers }: PackedActions
       kind: repeated[numbers[at + 3] ?? 0] as ActionKind,
       actedAt: time === undefined ? undefined : new Date(time),
       isUndated: numbers[at + 8] === 1,
-      position: known(numbers[at + 5]),
-      started: known(numbers[at + 6]),
-      total: known(numbers[at + 7]),
+      position: undefinedIfNaN(numbers[at + 5]),
+      started: undefinedIfNaN(numbers[at + 6]),
+      total: undefinedIfNaN(numbers[at + 7]),
     });
   }
   return actions;
 }
 
-function known(number: number | undefined): number | undefined {
+function undefinedIfNaN(number: number | undefined): number | undefined {
   return Number.isNaN(number) ? undefined : number;
 }

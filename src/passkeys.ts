@@ -1,9 +1,9 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON, WebAuthnCredential } from "@simplewebauthn/server";
-import { type AccountRefusal, isRefused } from "./account-refusals.ts";
+import { type AccountRefusal, isAccountRefusal } from "./account-refusals.ts";
 import type { Account, Credential, IssuedCredential } from "./account-store.ts";
 import { type Accounts, hashSecret, type VerifiedCredential } from "./accounts.ts";
-import type { AppSignatures } from "./app-signatures.ts";
 import type { Networks } from "./attempts.ts";
+import type { Signatures } from "./signatures.ts";
 import { asUser, type Caller, type UserId } from "./subscriptions.ts";
 import { issueTicket, readTicket, type Ticket } from "./tickets.ts";
 
@@ -45,9 +45,9 @@ interface StoredPasskey {
  */
 export class Passkeys {
   readonly #accounts: Accounts;
-  readonly #signatures: AppSignatures;
+  readonly #signatures: Signatures;
 
-  constructor(accounts: Accounts, signatures: AppSignatures) {
+  constructor(accounts: Accounts, signatures: Signatures) {
     this.#accounts = accounts;
     this.#signatures = signatures;
   }
@@ -80,12 +80,12 @@ export class Passkeys {
   ): Promise<Passkey | AccountRefusal> {
     const { user } = caller;
     const challenge = this.#expectChallenge(String(user), at);
-    const created = await verifyCreation(response, site, challenge.check);
+    const created = await verifyRegistration(response, site, challenge.check);
     if (created === undefined || !(await challenge.use(caller))) return { reason: "invalid-passkey" };
     const label = writeStored({ name, ...created });
     const passkey = { kind: "passkey", user, scope: "write", label, expiresAt: undefined } as const;
     const added = await this.#accounts.addCredential(caller, passkey, hashId(created.id), at, { atMost: MAX_PASSKEYS });
-    if (!isRefused(added)) return { credential: added, name };
+    if (!isAccountRefusal(added)) return { credential: added, name };
     return added.reason === "gone" ? { reason: "invalid-passkey" } : added;
   }
 
@@ -100,8 +100,8 @@ export class Passkeys {
     const { user, hash } = found;
     const stored = readStored(found.label);
     const challenge = this.#expectChallenge("", at);
-    const counter = await verifyUse(response, stored, user, site, challenge.check);
-    // Only the owner of the account learns this.
+    const counter = await verifyAuthentication(response, stored, user, site, challenge.check);
+    // Only the owner may learn that the account is disabled.
     if (counter !== undefined && (await this.#accounts.get(user))?.disabledAt !== undefined)
       return { reason: "disabled" };
     if (counter === undefined || !(await challenge.use({ ...asUser(user), credentialHash: hash })))
@@ -145,7 +145,9 @@ export class Passkeys {
         const { user } = caller;
         const used = { kind: "used-challenge", user, scope: "read", label: "", expiresAt } as const;
         const hash = hashSecret(`challenge ${random}`);
-        return !isRefused(await this.#accounts.addCredential(caller, used, hash, at, { atMost: MAX_USED_CHALLENGES }));
+        return !isAccountRefusal(
+          await this.#accounts.addCredential(caller, used, hash, at, { atMost: MAX_USED_CHALLENGES }),
+        );
       },
     };
   }
@@ -158,7 +160,7 @@ export function toPasskey(credential: Credential): Passkey {
 type CheckChallenge = (challenge: string) => Promise<boolean>;
 
 /** Undefined unless the response creates a passkey for this site with a valid challenge. */
-async function verifyCreation(
+async function verifyRegistration(
   response: unknown,
   { host, origins }: Site,
   expectedChallenge: CheckChallenge,
@@ -170,7 +172,7 @@ async function verifyCreation(
   ]);
   try {
     const given = response as RegistrationResponseJSON;
-    // Certificates would be checked against revocation lists on any host that they name.
+    // To check certificates, the library would fetch revocation lists from any host that they name.
     if (decodeAttestationObject(isoBase64URL.toBuffer(given.response.attestationObject)).get("attStmt").get("x5c"))
       return undefined;
     const { verified, registrationInfo } = await verifyRegistrationResponse({
@@ -188,8 +190,11 @@ async function verifyCreation(
   }
 }
 
-/** The new counter. Undefined unless the response was signed by this passkey for this site with a valid challenge and a higher counter. */
-async function verifyUse(
+/**
+ * The new counter. Undefined unless the response was signed by this passkey for this site with a valid challenge and a
+ * higher counter.
+ */
+async function verifyAuthentication(
   response: unknown,
   { id, publicKey, counter }: StoredPasskey,
   user: UserId,

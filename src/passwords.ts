@@ -79,8 +79,8 @@ function format(salt: Buffer, hash: Buffer): string {
 }
 
 /**
- * Whether the password matches the hash. For a name without an account or password, which has no hash, returns false
- * after the same time.
+ * Whether the password matches the hash. For a name without an account or password, which has no hash, takes
+ * equally long and returns false.
  */
 export async function verifyPassword(password: string, hashed: string | undefined, network = ""): Promise<boolean> {
   const parts = PHC.exec(hashed || format(randomBytes(SALT_BYTES), randomBytes(HASH_BYTES)))?.groups;

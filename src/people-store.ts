@@ -1,5 +1,5 @@
 import type { Account, Credential, NewAccount } from "./account-store.ts";
-import type { Caller, UserId, Window } from "./subscriptions.ts";
+import type { Caller, PageRange, UserId } from "./subscriptions.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** How long the audit log keeps an entry. */
@@ -101,7 +101,7 @@ export const COUNTED_TABLES = ["subscriptions", "removals", "episode_actions"] a
  */
 export interface PeopleStore {
   /** Oldest account first. */
-  page(window: Window): Promise<{ readonly people: readonly AccountSummary[]; readonly total: number }>;
+  page(range: PageRange): Promise<{ readonly people: readonly AccountSummary[]; readonly total: number }>;
   get(user: UserId): Promise<AccountSummary | undefined>;
   /**
    * `done` also if the account was already in that state. Disabling ends all sessions and reset links; tokens are not
@@ -109,7 +109,7 @@ export interface PeopleStore {
    */
   change(caller: Caller, user: UserId, kind: AccountChangeKind, at: Date): Promise<"done" | "gone" | "last-admin">;
   /** Newest first. */
-  auditLog(window: Window): Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }>;
+  auditLog(range: PageRange): Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }>;
   /** Records that the user was seen on a day. */
   recordSeen(user: UserId, day: Date): Promise<void>;
 }

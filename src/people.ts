@@ -1,9 +1,9 @@
-import { type AccountRefusal, isRefused } from "./account-refusals.ts";
+import { type AccountRefusal, isAccountRefusal } from "./account-refusals.ts";
 import { type Credential, type IssuedCredential, NOBODY } from "./account-store.ts";
 import { type Accounts, addMs } from "./accounts.ts";
 import { waitForCachesToExpire } from "./credential-cache.ts";
 import type { AccountChangeKind, PeopleStore } from "./people-store.ts";
-import { asUser, type Caller, type UserId, type Window } from "./subscriptions.ts";
+import { asUser, type Caller, type PageRange, type UserId } from "./subscriptions.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const SETUP_MS = DAY_MS;
@@ -30,16 +30,16 @@ export class People {
     this.#accounts = accounts;
   }
 
-  page(window: Window): ReturnType<PeopleStore["page"]> {
-    return this.#store.page(window);
+  page(range: PageRange): ReturnType<PeopleStore["page"]> {
+    return this.#store.page(range);
   }
 
   get(user: UserId): ReturnType<PeopleStore["get"]> {
     return this.#store.get(user);
   }
 
-  auditLog(window: Window): ReturnType<PeopleStore["auditLog"]> {
-    return this.#store.auditLog(window);
+  auditLog(range: PageRange): ReturnType<PeopleStore["auditLog"]> {
+    return this.#store.auditLog(range);
   }
 
   /** Once it resolves, the change is in effect in every process. */
@@ -66,7 +66,7 @@ export class People {
     if (!(await this.#accounts.isEmpty())) return undefined;
     const link = { kind: "setup", user: NOBODY, label: "", expiresAt: addMs(at, SETUP_MS) } as const;
     const issued = await this.#issue(asUser(NOBODY), link, at);
-    return isRefused(issued) ? undefined : issued;
+    return isAccountRefusal(issued) ? undefined : issued;
   }
 
   /** Creates a link with which the user can set a new password, once. */

@@ -18,7 +18,7 @@ const USER_IDS = 2 ** 48;
 
 /**
  * The number of accounts and subscriptions: exact up to `SAMPLE_USERS` users, else an estimate. Ids are evenly
- * distributed, so the share of ids up to the last one of the sample is the share of users in it.
+ * distributed, so the sample covers the same fraction of all users as its highest id does of the id range.
  */
 export function estimateSize({ accounts, lists }: StoreSample): { accounts: number; subscriptions: number } {
   const scale = ({ count, lastUser }: UserSample) => (count < SAMPLE_USERS ? 1 : USER_IDS / lastUser);

@@ -3,18 +3,18 @@ import { test } from "node:test";
 import { applyAccepted, StoreUnavailable } from "./subscriptions.ts";
 
 type Refused = { readonly refused: string };
-const isRefused = (attempt: object): attempt is Refused => "refused" in attempt;
+const isRefused = (change: object): change is Refused => "refused" in change;
 const [a, b, c] = [{ name: "a" }, { name: "b" }, { name: "c" }];
 const [one, two] = [{ refused: "1" }, { refused: "2" }];
 
-test("applyAccepted: some attempts are rejected → the others have results in their places", async () => {
+test("applyAccepted: some changes are refused → the others have results in their places", async () => {
   const results = await applyAccepted([one, a, b, two, c], isRefused, async (valid) =>
-    valid.map((attempt) => ("name" in attempt ? attempt.name.toUpperCase() : "")),
+    valid.map((change) => ("name" in change ? change.name.toUpperCase() : "")),
   );
   assert.deepEqual(results, [one, "A", "B", two, "C"]);
 });
 
-test("applyAccepted: nothing is valid → no call", async () => {
+test("applyAccepted: every change is refused → no call", async () => {
   const never = () => assert.fail("called");
   assert.deepEqual(await applyAccepted([one, two], isRefused, never), [one, two]);
   assert.deepEqual(await applyAccepted([], isRefused, never), []);
@@ -24,7 +24,7 @@ test("applyAccepted: too few or too many results → an error", async () => {
   for (const results of [[], [1, 2]])
     await assert.rejects(
       applyAccepted([a, one], isRefused, async () => results),
-      /results for 1 attempts/,
+      /results for 1 changes/,
     );
 });
 

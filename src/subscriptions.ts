@@ -1,6 +1,6 @@
 import type { Details } from "./details.ts";
 
-/** Identifies a user. Every key and every query of a store starts with it. */
+/** Identifies a user. Every key of a store starts with it, and every query selects by it. */
 export type UserId = number;
 
 /** The one user of a server without accounts. */
@@ -111,7 +111,7 @@ export function isRefusal(outcome: Outcome): outcome is Refusal {
 }
 
 /** `size` items of a list in its order, after the first `offset`. */
-export interface Window {
+export interface PageRange {
   readonly offset: number;
   readonly size: number;
 }
@@ -151,6 +151,9 @@ export interface ListPosition {
    */
   readonly removalsAfter: number;
 }
+
+/** `removalsAfter` of a reader that needs no removals at all. A number that every engine can compare. */
+export const NO_REMOVALS = Number.MAX_SAFE_INTEGER;
 
 /** The position of a reader that knows nothing. */
 export const START: ListPosition = { sequence: 0, removalsAfter: 0 };
@@ -224,11 +227,12 @@ export async function* everySubscription(
  * - what it confirms is durable, and every later read shows it;
  * - a list is in the order of subscribing, and new items never move earlier ones;
  * - a call that fails rejects with `StoreUnavailable`, and then nothing was changed, unless `isOutcomeUnknown`;
- * - a write happens only if, in its own transaction, the account exists and is not disabled, and the caller's credential
- *   is neither revoked, expired nor, if it is a password, changed; otherwise it rejects with `AccessRevoked`, and nothing is written.
+ * - a write happens only if, in its own transaction, the account exists and is not disabled, and the caller's
+ *   credential has not been revoked, has not expired and, for a password, has not been changed; otherwise it rejects
+ *   with `AccessRevoked`, and nothing is written.
  *
- * Every change to a list takes the list's next sequence number; an update to another feed takes two, since the old feed is
- * recorded as removed. An item's place is the number under which it was added.
+ * Every change to a list takes the list's next sequence number; an update that changes the feed takes two, since the
+ * old feed is recorded as removed. An item's place is the number under which it was added.
  */
 export interface SubscriptionStore {
   /** Eight random bytes that identify the history of this database. A restored or copied database gets new ones. */
@@ -248,7 +252,7 @@ export interface SubscriptionStore {
     user: UserId,
     keys: readonly ({ readonly id: string } | { readonly normalizedUrl: string })[],
   ): Promise<(Subscription | undefined)[]>;
-  page(user: UserId, window: Window): Promise<Page>;
+  page(user: UserId, range: PageRange): Promise<Page>;
   /** Items in list order, from the first one that was added after sequence number `after`. */
   itemsAfter(user: UserId, after: number, size: number): Promise<ItemBatch>;
   /** Result N is the sequence number of user N's list; 0 if it has never had an item. */
@@ -257,7 +261,7 @@ export interface SubscriptionStore {
   changeRows(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows>;
   /** Calls `onChange` after every change of a list that this store has committed. Supports one listener only. */
   watch(onChange: OnChange): void;
-  /** The last removals whose ids are not in the list again, newest first, as far as they are recorded. */
+  /** The most recent recorded removals whose ids are not back in the list, newest first. */
   removals(user: UserId, limit: number): Promise<RemovedSubscription[]>;
   /** Erases what is recorded of removals before that time. */
   forgetRemovals(before: Date): Promise<void>;
@@ -284,15 +288,15 @@ export class AccessRevoked extends Error {
   override readonly name = "AccessRevoked";
 }
 
-/** Calls `apply` once with the attempts that were not refused. Result N belongs to attempt N. */
-export async function applyAccepted<Attempt extends object, Refused extends Attempt, Result>(
-  attempts: readonly Attempt[],
-  isRefused: (attempt: Attempt) => attempt is Refused,
-  apply: (accepted: Exclude<Attempt, Refused>[]) => Promise<readonly Result[]>,
+/** Calls `apply` once with the requested changes that were not refused. Result N belongs to requested change N. */
+export async function applyAccepted<Requested extends object, Refused extends Requested, Result>(
+  requested: readonly Requested[],
+  isRefused: (change: Requested) => change is Refused,
+  apply: (accepted: Exclude<Requested, Refused>[]) => Promise<readonly Result[]>,
 ): Promise<(Result | Refused)[]> {
-  const accepted = attempts.filter((attempt): attempt is Exclude<Attempt, Refused> => !isRefused(attempt));
+  const accepted = requested.filter((change): change is Exclude<Requested, Refused> => !isRefused(change));
   const results = accepted.length === 0 ? [] : await apply(accepted);
-  if (results.length !== accepted.length) throw new Error(`${results.length} results for ${accepted.length} attempts`);
+  if (results.length !== accepted.length) throw new Error(`${results.length} results for ${accepted.length} changes`);
   let next = 0;
-  return attempts.map((attempt) => (isRefused(attempt) ? attempt : (results[next++] as Result)));
+  return requested.map((change) => (isRefused(change) ? change : (results[next++] as Result)));
 }

@@ -19,7 +19,10 @@ export interface SyncState {
   readonly sequence: number;
   /** Undefined for a new client. */
   readonly seen: Seen | undefined;
-  /** Some of the marks, oldest first: at least the first, the last, the one for `seen` and the one for `since`. */
+  /**
+   * Some of the marks, oldest first: at least the first, the last, the newest that covers no more than `seen`, and the
+   * newest that is not after the timestamp of the request.
+   */
   readonly marks: readonly Mark[];
   /** When the client's device last synced; undefined if it is new. */
   readonly deviceSyncedAt: Date | undefined;
@@ -28,7 +31,10 @@ export interface SyncState {
 export interface Seen {
   /** The client has received, or uploaded itself, every change up to this sequence number. */
   readonly sequence: number;
-  /** The timestamp of its last poll, and where the response began. If the response is lost, it repeats the timestamp. */
+  /**
+   * The timestamp that the client sent with its last poll, and the sequence number after which the response started. A
+   * client that never got the response sends the same timestamp again.
+   */
   readonly since: number;
   readonly from: number;
 }
@@ -40,16 +46,16 @@ export type Progress =
   /** It uploaded the changes from `before` (exclusive) to `after` (inclusive). */
   | { readonly before: number; readonly after: number };
 
-const STEP = 2;
+const MIN_MARK_GAP_SECONDS = 2;
 /** How many of the newest marks are kept. Of the older ones, only the first of each day is. */
 export const KEPT_MARKS = 1_000;
 const DAY_SECONDS = 24 * 60 * 60;
 
-/** Sequence numbers: the response to a poll starts after `from`; the client may have received additions up to `known`. */
+/** The response to a poll starts after sequence number `from`; the client may know additions up to `known`. */
 export function startOf({ marks, seen }: SyncState, since: number): { readonly from: number; readonly known: number } {
   if (since === 0) return { from: 0, known: 0 };
   const asked = marks.findLast(({ stamp }) => stamp <= since)?.sequence ?? 0;
-  // A clock that is ahead, or was read after others had written, must not skip what the client has not received.
+  // A client that sends the time of its own clock may be ahead of changes it has not received; it must still get them.
   const received = seen?.since === since ? seen.from : seen?.sequence;
   return { from: Math.min(asked, received ?? asked), known: Math.max(asked, seen?.sequence ?? 0) };
 }
@@ -63,31 +69,31 @@ export function advance(
   progress: Progress,
   at: Date,
 ): { readonly timestamp: number; readonly newMark: Mark | undefined; readonly newSeen: Seen | undefined } {
-  const { covered, reached } = coverage(seen, progress);
-  const newSeen = reached?.sequence === seen?.sequence ? undefined : reached;
+  const { covered, nextSeen } = coverage(seen, progress);
+  const newSeen = nextSeen?.sequence === seen?.sequence ? undefined : nextSeen;
   const [first, last] = [marks[0], marks.at(-1)];
   if (first === undefined || last === undefined || last.sequence < covered) {
-    const stamp = Math.max(Math.floor(at.getTime() / 1_000), (last?.stamp ?? 0) + STEP);
+    const stamp = Math.max(Math.floor(at.getTime() / 1_000), (last?.stamp ?? 0) + MIN_MARK_GAP_SECONDS);
     return { timestamp: stamp, newMark: { stamp, sequence: covered }, newSeen };
   }
   const mark = marks.findLast(({ sequence }) => sequence <= covered);
   // A timestamp before the first mark covers nothing.
-  return { timestamp: mark?.stamp ?? first.stamp - STEP, newMark: undefined, newSeen };
+  return { timestamp: mark?.stamp ?? first.stamp - MIN_MARK_GAP_SECONDS, newMark: undefined, newSeen };
 }
 
-/** The last sequence number covered by this response, and what the client has seen after it. */
+/** The last sequence number covered by this response, and what the client has seen once it has this response. */
 function coverage(
   seen: Seen | undefined,
   progress: Progress,
-): { readonly covered: number; readonly reached: Seen | undefined } {
+): { readonly covered: number; readonly nextSeen: Seen | undefined } {
   const current = seen ?? { sequence: 0, since: 0, from: 0 };
   if ("covered" in progress) {
     const { since, from, covered } = progress;
-    return { covered, reached: { sequence: Math.max(current.sequence, covered), since, from } };
+    return { covered, nextSeen: { sequence: Math.max(current.sequence, covered), since, from } };
   }
   const { before, after } = progress;
-  if (current.sequence === before) return { covered: after, reached: { ...current, sequence: after } };
-  return { covered: current.sequence, reached: seen };
+  if (current.sequence === before) return { covered: after, nextSeen: { ...current, sequence: after } };
+  return { covered: current.sequence, nextSeen: seen };
 }
 
 /** Whether to drop a mark that is no longer among the newest. `older` is the one before it. */

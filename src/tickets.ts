@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import type { AppSignatures } from "./app-signatures.ts";
+import type { Signatures } from "./signatures.ts";
 
 /**
  * A random string that the server issues and accepts back for a short time. It is signed and not stored, so that any
@@ -17,7 +17,7 @@ export interface Ticket {
 export type TicketPurpose = "oidc login" | "passkey";
 
 export async function issueTicket(
-  signatures: AppSignatures,
+  signatures: Signatures,
   purpose: TicketPurpose,
   subject: string,
   lifetimeMs: number,
@@ -32,7 +32,7 @@ export async function issueTicket(
 
 /** Undefined if the ticket is invalid or expired. */
 export async function readTicket(
-  signatures: AppSignatures,
+  signatures: Signatures,
   purpose: TicketPurpose,
   text: string,
   at: Date,

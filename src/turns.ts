@@ -5,7 +5,7 @@ const waiting: (() => void)[] = [];
 
 /**
  * Ends the caller's turn. Requests with much to do take turns, one per iteration of the event loop, so that they do not
- * slow down others, however many they are.
+ * slow down others, however many there are.
  */
 export function yieldTurn(): Promise<void> {
   return new Promise((resolve) => {

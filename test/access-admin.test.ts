@@ -78,7 +78,7 @@ async function send(url: string, method: string, headers: Headers): Promise<{ st
   return { status: response.status, code: errors?.[0].code ?? "" };
 }
 
-test("access of administrators: routes → nine and their HEADs", () => {
+test("access of administrators: routes → nine, plus HEAD for each GET", () => {
   assert.equal(withoutApps(server.server.routes).filter(({ access }) => access === "admin").length, 9);
 });
 
@@ -128,7 +128,7 @@ const everything = async () => ({
 for (const { method, path: url } of routes.filter(({ method }) => method !== "GET" && method !== "HEAD")) {
   const way = wayOf(url, method);
   for (const [name, [status, end]] of Object.entries(ENDS)) {
-    test(`${method} ${url}: the administrator is ${name} before the last byte → ${status}, nothing is written`, async () => {
+    test(`${method} ${url}: the administrator is ${name} before the last byte of the request → ${status}, nothing is written`, async () => {
       const who = await newPerson("promote");
       const path = await pathOf(url);
       const headers = { ...headersFor(url, way, who), ...cookieOf(who) };
@@ -149,7 +149,7 @@ for (const [name, args, status] of [
   ["disables", ["user", "disable"], 401],
   ["deletes", ["user", "delete", "--yes"], 401],
 ] as const) {
-  test(`POST /v1/invitations: a command ${name} the administrator before the last byte → ${status}`, async () => {
+  test(`POST /v1/invitations: a command ${name} the administrator before the last byte of the request → ${status}`, async () => {
     const who = await newPerson("promote");
     const headers = { ...cookieOf(who), "Content-Type": PLAIN };
     const body = document("invitation", {});

@@ -226,7 +226,7 @@ describe("access to the routes of apps", async () => {
       assert.equal(await listOf(ann), before);
     });
 
-    test(`access: ${key}, invalid credentials → ${access === "open" ? "no matter" : "401"}`, async () => {
+    test(`access: ${key}, invalid credentials → ${access === "open" ? "make no difference" : "401"}`, async () => {
       for (const [what, headers] of Object.entries({ ...invalid, ...(HASHING.includes(key) ? wrongPasswords : {}) })) {
         const response = await send(key, ann.name, headers);
         assert.equal(response.status, access === "open" ? status : 401, `${what}: ${response.text}`);

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { before, suite, test } from "node:test";
-import { isRefused } from "../src/account-refusals.ts";
+import { isAccountRefusal } from "../src/account-refusals.ts";
 import { linkIdentity } from "../src/identities.ts";
 import { asUser } from "../src/subscriptions.ts";
 import { holdBack, writeRequest } from "./support/accounts.ts";
@@ -20,7 +20,7 @@ const { accounts, people, call, port } = server;
 
 let admin = "";
 before(async () => {
-  assert.ok(!isRefused(await accounts.create("admin", PASSWORD, server.now())));
+  assert.ok(!isAccountRefusal(await accounts.create("admin", PASSWORD, server.now())));
   admin = cookieOf(await signIn(server, "admin"));
 });
 
@@ -48,9 +48,9 @@ const WAYS: Readonly<Record<string, () => Promise<Headers>>> = {
   "JWT, account of the identity": () => bearer("carol"),
   "JWT, identity that is linked to an account": async () => {
     const created = await accounts.create("linda", PASSWORD, server.now());
-    assert.ok(!isRefused(created));
+    assert.ok(!isAccountRefusal(created));
     const identity = { issuer: issuer.url, subject: "linda at the provider" };
-    assert.ok(!isRefused(await linkIdentity(accounts, asUser(created.user), identity, "", server.now())));
+    assert.ok(!isAccountRefusal(await linkIdentity(accounts, asUser(created.user), identity, "", server.now())));
     return bearer(identity.subject);
   },
 };
@@ -85,9 +85,9 @@ suite("disabled accounts", () => {
     });
   }
 
-  test("disabled: reset link → not valid any more, and no other one can be created", async () => {
+  test("disabled: reset link → no longer valid, and no other can be created", async () => {
     const created = await accounts.create("rita", PASSWORD, server.now());
-    assert.ok(!isRefused(created));
+    assert.ok(!isAccountRefusal(created));
     const path = `/v1/accounts/${created.user}/reset-links`;
     const link = (await call("POST", path, { headers: { Cookie: admin } })).json.data.attributes.url.split("#")[1];
     const reset = async () => {
@@ -116,7 +116,7 @@ suite("disabled accounts", () => {
     }
   });
 
-  test("last administrator: by proxy or provider → cannot disable or demote themself, or delete the account", async () => {
+  test("last administrator: signed in by a proxy or provider → cannot disable or demote themselves, or delete the account", async () => {
     const headers = { "Remote-User": "admin" };
     const id = await idOf(headers);
     for (const attributes of [{ disabled: true }, { role: "member" }]) {

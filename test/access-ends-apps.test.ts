@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { isRefused } from "../src/account-refusals.ts";
+import { isAccountRefusal } from "../src/account-refusals.ts";
 import { AppSync } from "../src/app-sync.ts";
 import { hashPassword } from "../src/passwords.ts";
 import { asUser, type UserId } from "../src/subscriptions.ts";
@@ -33,7 +33,7 @@ const WRITES: Readonly<Record<string, string>> = {
 /** All devices share one list, so this one changes nothing. */
 const WITHOUT_EFFECT = "POST /api/2/sync-devices/:user.json";
 
-describe("access of apps that ends", async () => {
+describe("app access is revoked", async () => {
   const server = await start();
   const sync = new AppSync(server.store);
   after(() => server.close());
@@ -48,7 +48,7 @@ describe("access of apps that ends", async () => {
     const account = (await server.accounts.findByName(name)) ?? assert.fail();
     const token = { label: "x", scope: "write", expiresAt: undefined } as const;
     const issued = await server.accounts.createToken(asUser(account.user), token, server.now());
-    assert.ok(!isRefused(issued));
+    assert.ok(!isAccountRefusal(issued));
     return { name, tokenId: issued.credential.id, token: issued.secret, account };
   };
   type Person = Awaited<ReturnType<typeof newPerson>>;
@@ -112,7 +112,7 @@ describe("access of apps that ends", async () => {
       }
     });
 
-    test(`${route}: its last byte held back → written`, async () => {
+    test(`${route}: request with a valid password, last byte delayed → succeeds`, async () => {
       const who = await newPerson();
       const before = await contentOf(who.account.user);
       const request = requestOf(route, who, basic(who.name, PASSWORD));
@@ -123,7 +123,7 @@ describe("access of apps that ends", async () => {
 
   for (const [what, headersOf] of Object.entries(CREDENTIALS)) {
     for (const how of [endOf(what), "the account is deleted"]) {
-      test(`app write with ${what}: ${how} before the last byte → 401, nothing is written`, async () => {
+      test(`app write with ${what}: ${how} before the last byte of the request → 401, nothing is written`, async () => {
         const who = await newPerson();
         await requireRefused("POST /api/2/episodes/:user.json", who, await headersOf(who), how);
       });

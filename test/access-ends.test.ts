@@ -7,10 +7,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Credential } from "../src/account-store.ts";
 import { Accounts, hashSecret } from "../src/accounts.ts";
 import { startAppLogin } from "../src/app-logins.ts";
-import { AppSignatures } from "../src/app-signatures.ts";
 import { guidOf } from "../src/feed-url.ts";
 import { importFeeds } from "../src/imports.ts";
 import { hashPassword } from "../src/passwords.ts";
+import { Signatures } from "../src/signatures.ts";
 import { AccessRevoked, asUser, type UserId } from "../src/subscriptions.ts";
 import {
   bearer,
@@ -32,7 +32,7 @@ import { PLAIN } from "./support/server.ts";
 
 const { server, clock } = await startWithAccounts();
 const { port, store } = server;
-const signatures = new AppSignatures(new Accounts(store.accounts, { signUp: false }));
+const signatures = new Signatures(new Accounts(store.accounts, { signUp: false }));
 const PASSWORD = "the password of everybody here";
 const NEW_PASSWORD = "quite another password";
 /** Hashed once: it takes longer than all the rest. */
@@ -206,7 +206,7 @@ const writes = withoutApps(server.server.routes).flatMap(({ method, path: url, a
 
 for (const { url, method, way, kinds } of writes) {
   for (const kind of kinds) {
-    test(`${method} ${url}: with a valid ${kind}, its last byte held back → done`, async () => {
+    test(`${method} ${url}: request with a valid ${kind}, last byte delayed → succeeds`, async () => {
       const who = await subscribed();
       const bytes = await requestOf(who, url, method, way, who[kind].headers);
       assert.equal((await holdBack(port, bytes, () => sleep(80))).status, way.status);
@@ -224,12 +224,12 @@ for (const [name, { of, end }] of Object.entries(COMMANDS)) {
     const [url, method] = kind === "token" ? ["/v1/operations", "POST"] : ["/v1/tokens", "POST"];
     const way = WAYS[url]?.[method];
     assert.ok(way);
-    test(`${method} ${url}: ${name} before the last byte → 401, nothing is written`, () =>
+    test(`${method} ${url}: ${name} before the last byte of the request → 401, nothing is written`, () =>
       requireRefused(url, method, way, kind, end));
   }
 }
 
-test("POST /v1/imports?dryRun=true: the token is revoked before the last byte → 401", async () => {
+test("POST /v1/imports?dryRun=true: the token is revoked before the last byte of the request → 401", async () => {
   const who = await subscribed();
   const way = WAYS["/v1/imports"]?.["POST"];
   assert.ok(way);
@@ -289,7 +289,7 @@ for (const [path, kind] of [
   });
 }
 
-test("access: a token expires before the last byte → 401, nothing is written", async () => {
+test("access: a token expires before the last byte of the request → 401, nothing is written", async () => {
   const who = await newPerson();
   const secret = `emk_${randomUUID()}`;
   const expiresAt = new Date(clock.now.getTime() + 1_000);

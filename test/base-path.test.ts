@@ -175,7 +175,7 @@ suite("base path", () => {
     }
   });
 
-  test("base path: the page → served at the base path, without the slash 308", async () => {
+  test("base path: the page → served at the base path; 308 without the trailing slash", async () => {
     const { call } = await based;
     for (const path of [`${BASE}/`, `${BASE}/?a=/v1/me`, "/", "/?a=1", `http://pods.example${BASE}/`])
       assert.match((await call("GET", path)).text, /^<!doctype html>/, path);
@@ -214,7 +214,7 @@ suite("base path", () => {
     }
   });
 
-  test("base path: the invitation page → its files and API are below the base path", async () => {
+  test("base path: the invitation page → its files and API are under the base path", async () => {
     for (const [server, base] of [
       [await based, BASE],
       [await startServer(ACCOUNTS), ""],

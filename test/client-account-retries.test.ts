@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { EarmarkError, NetworkError } from "../client/src/index.ts";
 import { type Fate, failureOf, openBrowser, PASSWORD, refusalOf, startProxy } from "./support/client.ts";
 
-test("lost response: unrepeatable account request → not retried", async () => {
+test("lost response: non-idempotent account request → not retried", async () => {
   const fates: Fate[] = [];
   const proxy = await startProxy(({ method }) => (method !== "GET" && fates.shift()) || "pass");
   const client = openBrowser(proxy.url);

@@ -50,7 +50,7 @@ test("remove and update: 2,500 subscriptions → a few requests, result N about 
   assert.deepEqual(await client.remove([]), []);
 });
 
-test("changes: pages from nothing, then what changed → the list", async () => {
+test("changes: all pages without a state, then later changes → the same list", async () => {
   const client = await newClient();
   const ids = (await client.subscribe(feedsOf(25))).map(({ id }) => id);
   const found = new Set<string>();
@@ -75,7 +75,7 @@ test("changes: pages from nothing, then what changed → the list", async () => 
   assert.deepEqual(await client.changes(last), { changed: [], removed: [], state: last, hasMore: false });
 });
 
-test("changes: state of another account, or no state at all → state-expired, invalid-query", async () => {
+test("changes: state of another account, or a malformed state → state-expired, invalid-query", async () => {
   const [one, other] = [await newClient(), await newClient()];
   const { state } = await one.me();
   const expired = await failureOf(other.changes(state), EarmarkError);

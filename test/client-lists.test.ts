@@ -16,7 +16,7 @@ test("get and remove: existing id → found, then gone", async () => {
   assert.deepEqual([failure.status, failure.code], [400, "invalid-id"]);
 });
 
-test("removals: removed and not added again → newest first, to be restored", async () => {
+test("removals: removed and not added again → newest first, and can be restored", async () => {
   const client = await newClient();
   const [one = "", two = "", three = ""] = feedsOf(3);
   const ids = (await client.subscribe([one, two, three])).map(({ id }) => id);

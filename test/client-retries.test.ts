@@ -88,8 +88,12 @@ test("retry: long Retry-After or too many attempts → error", async () => {
   assert.equal(proxy.operations().length, 4);
 });
 
-for (const cut of ["cut before", "cut within", "cut after"] as const) {
-  test(`lost response: ${cut} → added feeds are reported as added`, async () => {
+for (const [cut, moment] of [
+  ["cut before", "before the server gets the request"],
+  ["cut within", "during the response"],
+  ["cut after", "after the request, before the response"],
+] as const) {
+  test(`lost response: connection cut ${moment} → added feeds are reported as added`, async () => {
     const { token } = await newPerson();
     const before = createClient({ url: serverUrl, token });
     const known = feedsOf(130, "known");

@@ -10,7 +10,7 @@ function split(row: string, separator: string): string[] {
   return row.split(separator).map((cell) => cell.replace(/^["\s\p{Cf}]+/u, ""));
 }
 
-test("CSV: text → in quotes, which are doubled", () => {
+test("CSV: text → quoted, with inner quotes doubled", () => {
   assert.equal(writeCell(""), '""');
   assert.equal(writeCell('A "quoted", one'), '"A ""quoted"", one"');
   for (const text of ["https://a.example/?b=1+2-3@4", "Zwölf; zwei", "a=b"]) assert.equal(writeCell(text), `"${text}"`);
@@ -25,7 +25,7 @@ test("CSV: formula at the start of a cell → apostrophe before it", () => {
   for (const start of ["\t", "\r", "\n"]) assert.equal(writeCell(`${start}x`), `"'${start}x"`);
 });
 
-test("CSV: formula behind any separator → apostrophe before it, whichever the spreadsheet uses", () => {
+test("CSV: formula after any separator → apostrophe before it, whichever the spreadsheet uses", () => {
   for (const sign of SIGNS) {
     for (const separator of SEPARATORS) {
       for (const gap of ["", " ", '"', '""', "\u200b"]) {

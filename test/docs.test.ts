@@ -25,7 +25,7 @@ const anchorOf = (heading: string) =>
 const anchorsOf = (page: string) =>
   new Set([...withoutCode(page).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => anchorOf(heading)));
 
-test("docs: search for pages → README, docs and client found", () => {
+test("docs: list of checked pages → includes README, docs and client", () => {
   for (const page of ["README.md", "docs/api.md", "docs/settings.md", "client/README.md"])
     assert.ok(PAGES.includes(page), page);
 });

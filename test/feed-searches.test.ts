@@ -116,7 +116,7 @@ test("feed search: EARMARK_FETCH_FEEDS=false → fetching-disabled", async () =>
   assert.equal(await findFeeds("https://site.example/").catch(codeOf), "fetching-disabled");
 });
 
-test("feed search: one account has two running → a third waits its turn, another account does not; 20 a minute", async () => {
+test("feed search: one account has two running → a third is rejected, another account's is not; 20 a minute", async () => {
   const site = await startFeeds();
   const server = await start(FETCH);
   const [ann, bob] = [await newUser(server), await newUser(server)];

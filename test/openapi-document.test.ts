@@ -61,7 +61,7 @@ test("document: routes of the server → the same paths, methods and credentials
   );
 });
 
-test("document: examples → valid by their schemas", () => {
+test("document: examples → valid against their schemas", () => {
   let count = 0;
   for (const { name, operation } of operations) {
     for (const { schema, example } of Object.values(operation.requestBody?.content ?? {})) {

@@ -169,7 +169,7 @@ describe("account", { concurrency: 3 }, () => {
       assert.equal(await page.locator("main b, main li img").count(), 0);
     });
 
-    await t.test("token: above the limit → an error at the field until one is revoked", async () => {
+    await t.test("token: above the limit → an error next to the field until one is revoked", async () => {
       const user = asUser(await userIdOf(ann));
       for (let n = 6; n <= 100; n += 1)
         await accounts.createToken(user, { label: `App ${n}`, scope: "write", expiresAt: undefined }, new Date());

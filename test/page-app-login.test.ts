@@ -67,7 +67,7 @@ test("app login", async (t) => {
     assert.equal((await callAs(app, "GET", FEEDS)).status, 401);
   });
 
-  await t.test("app login: denied → the app gets nothing, and the request cannot be allowed any more", async () => {
+  await t.test("app login: denied → the app gets nothing, and the request can no longer be allowed", async () => {
     const { link, poll } = await startLogin("Kasts/25.08 Syndication");
     await page.goto(pathOf(link));
     await page.locator(".facts").getByText("Kasts", { exact: true }).waitFor();

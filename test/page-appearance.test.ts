@@ -58,7 +58,7 @@ const isDark = (page: Page) =>
   page.evaluate<boolean>(`!/255, 255, 255/.test(getComputedStyle(document.body).backgroundColor)`);
 
 describe("appearance", { concurrency: 3 }, () => {
-  test("appearance: every state in German, below a base path, on a light desktop and a dark phone → as it should be", async (t) => {
+  test("appearance: every state in German, under a base path, on a light desktop and a dark phone → accessible, fits the screen, fully translated", async (t) => {
     const server = await startServer({ EARMARK_BASE_PATH: "/pods" });
     const german = patterns({ ...de, podcastsDe, feedsDe, peopleDe });
     const english = patterns({ ...en, podcastsEn, feedsEn, peopleEn }).filter(
@@ -115,7 +115,7 @@ describe("appearance", { concurrency: 3 }, () => {
         }),
     );
 
-    await t.test("base path: every view and request → below it", async () => {
+    await t.test("base path: every view and request → under it", async () => {
       const { status, headers } = await server.call("GET", "/pods");
       assert.ok(status >= 301 && status <= 308, String(status));
       assert.equal(headers["location"], "/pods/");
@@ -155,7 +155,7 @@ describe("appearance", { concurrency: 3 }, () => {
     await finish();
   });
 
-  test("appearance: the looks that a user sets → applied", async (t) => {
+  test("appearance: the appearance settings of the user → applied", async (t) => {
     const { page, finish } = await visit({ feeds: FEEDS.slice(0, 4) });
     await t.test("appearance: reduced motion → no animation", async () => {
       const moving = () =>

@@ -83,7 +83,7 @@ describe("list", { concurrency: 3 }, () => {
 
   test("list: feeds of all kinds are added by another device → found, and shown as they are", async (t) => {
     const { page, context, server, finish } = await visit({ feeds: numberedFeeds(255) });
-    await t.test("list: typing into the search → matches as one types, or a way back to all", async () => {
+    await t.test("list: typing in the search → matches update; no match → a button back to the full list", async () => {
       await search(page).pressSequentially("POD-25");
       await until(
         async () => (await hosts(page)).toSorted(),

@@ -56,7 +56,7 @@ describe("OpenID Connect on the page", () => {
   test("one browser", async (t) => {
     const { page, context, allow, problems, finish } = await visit({ server, path: "/healthz" });
 
-    await t.test("provider: code of an error in a link → a fixed text, never one of the link", async () => {
+    await t.test("provider: error code in the link → a fixed message, never text from the link", async () => {
       for (const [code, text] of [
         ["oidc-denied", errors["oidc-denied"]],
         ["constructor", errors["oidc-failed"]],
@@ -71,7 +71,7 @@ describe("OpenID Connect on the page", () => {
       assert.deepEqual(await problems(), []);
     });
 
-    await t.test("provider: cancelled there → said so, and another attempt is possible", async () => {
+    await t.test("provider: cancelled there → the page says so, and another attempt is possible", async () => {
       allow(...FOREIGN);
       await signInWith(page).click();
       await page.waitForURL(`${provider.url}/interaction/**`);
@@ -82,40 +82,43 @@ describe("OpenID Connect on the page", () => {
       await page.getByRole("alert").getByText(errors["no-account"]).waitFor();
     });
 
-    await t.test("provider: account linked, used to sign in, unlinked → the page at every step", async () => {
-      await signUp(server.port, "ann", PASSWORD);
-      // The provider forgets the stranger.
-      await context.clearCookies();
-      await fill(page, { name: "ann", password: PASSWORD });
-      await button(page, account.signIn).click();
-      await showView(page, "account");
-      await button(page, account.link(isolate(NAME))).click();
-      await logIn(page, "ann-at-club");
-      // The page returns to the view from which it left.
-      await page.getByText("ann-at-club", { exact: true }).waitFor();
-      assert.equal(page.url(), `${server.url}/#account`);
-      await assertNoOverflow(page);
-      await button(page, account.signOut).first().click();
-      await signInWith(page).click();
-      await page.getByRole("navigation").waitFor();
-      await showView(page, "account");
-      await page.getByText("ann", { exact: true }).waitFor();
-      await button(page, account.unlinkLabel(isolate("ann-at-club"))).click();
-      await button(dialog(page), account.unlink).click();
-      await page.getByText("ann-at-club", { exact: true }).waitFor({ state: "detached" });
-      await button(page, account.signOut).first().click();
-      await signInWith(page).click();
-      await page.getByRole("alert").getByText(errors["no-account"]).waitFor();
-      assert.equal(page.url(), `${server.url}/`, "without the error in the URL");
-      // The password still works.
-      await fill(page, { name: "ann", password: PASSWORD });
-      await button(page, account.signIn).click();
-      await page.getByRole("navigation").waitFor();
-    });
+    await t.test(
+      "provider: account linked, used to sign in, unlinked → the page is correct at every step",
+      async () => {
+        await signUp(server.port, "ann", PASSWORD);
+        // The provider forgets the stranger.
+        await context.clearCookies();
+        await fill(page, { name: "ann", password: PASSWORD });
+        await button(page, account.signIn).click();
+        await showView(page, "account");
+        await button(page, account.link(isolate(NAME))).click();
+        await logIn(page, "ann-at-club");
+        // The page returns to the view from which it left.
+        await page.getByText("ann-at-club", { exact: true }).waitFor();
+        assert.equal(page.url(), `${server.url}/#account`);
+        await assertNoOverflow(page);
+        await button(page, account.signOut).first().click();
+        await signInWith(page).click();
+        await page.getByRole("navigation").waitFor();
+        await showView(page, "account");
+        await page.getByText("ann", { exact: true }).waitFor();
+        await button(page, account.unlinkLabel(isolate("ann-at-club"))).click();
+        await button(dialog(page), account.unlink).click();
+        await page.getByText("ann-at-club", { exact: true }).waitFor({ state: "detached" });
+        await button(page, account.signOut).first().click();
+        await signInWith(page).click();
+        await page.getByRole("alert").getByText(errors["no-account"]).waitFor();
+        assert.equal(page.url(), `${server.url}/`, "without the error in the URL");
+        // The password still works.
+        await fill(page, { name: "ann", password: PASSWORD });
+        await button(page, account.signIn).click();
+        await page.getByRole("navigation").waitFor();
+      },
+    );
     await finish();
   });
 
-  test("provider: down → said so on the page", async () => {
+  test("provider: down → the page says so", async () => {
     const down = await startServer({ ...settings, EARMARK_OIDC_ISSUER: "http://127.0.0.1:1" });
     const { page, allow, finish } = await visit({ server: down });
     allow(/^response: 503 POST /, /^console: /);

@@ -71,22 +71,25 @@ describe("passkeys", { concurrency: 2 }, () => {
     const { session, authenticatorId } = await addAuthenticator(page);
     allow(/^response: 401 /);
 
-    await t.test("passkeys: added, then used to sign in, then removed → the page at every step", async () => {
-      await showView(page, "account");
-      assert.match(await field(page, account.passkeyName).inputValue(), /^Chrome/);
-      await addPasskey(page, "Ann’s phone");
-      await assertNoOverflow(page);
-      await signOut(page);
-      await used(page).click();
-      await showView(page, "account");
-      await page.getByText(ann.name, { exact: true }).waitFor();
-      await button(page, account.removePasskey(isolate("Ann’s phone"))).click();
-      await button(dialog(page), account.remove).click();
-      await page.getByRole("listitem").filter({ hasText: "Ann’s phone" }).waitFor({ state: "detached" });
-      await signOut(page);
-      await used(page).click();
-      await page.getByRole("alert").getByText(errors["passkey-failed"]).waitFor();
-    });
+    await t.test(
+      "passkeys: added, then used to sign in, then removed → the page is correct at every step",
+      async () => {
+        await showView(page, "account");
+        assert.match(await field(page, account.passkeyName).inputValue(), /^Chrome/);
+        await addPasskey(page, "Ann’s phone");
+        await assertNoOverflow(page);
+        await signOut(page);
+        await used(page).click();
+        await showView(page, "account");
+        await page.getByText(ann.name, { exact: true }).waitFor();
+        await button(page, account.removePasskey(isolate("Ann’s phone"))).click();
+        await button(dialog(page), account.remove).click();
+        await page.getByRole("listitem").filter({ hasText: "Ann’s phone" }).waitFor({ state: "detached" });
+        await signOut(page);
+        await used(page).click();
+        await page.getByRole("alert").getByText(errors["passkey-failed"]).waitFor();
+      },
+    );
 
     await t.test("passkeys: session ended while the page is open → signs in again in place", async () => {
       await session.send("WebAuthn.clearCredentials", { authenticatorId });

@@ -123,40 +123,43 @@ describe("page: people", { concurrency: 3 }, () => {
       assert.ok(!(await pageContents(page)).includes(link.slice(-43)));
     });
 
-    await t.test("people: reset link → the person sets a new password, and apps lose access if they want", async () => {
-      const target = await newUser();
-      const { token } = await newToken(server.port, target, { label: "an app", scope: "read" });
-      await showView(page, "account");
-      await page.getByRole("link", { name: account.people }).click();
-      await button(page, people.manageLabel(`${target.name}`)).click();
-      await button(dialog(page), people.resetPassword).click();
-      await button(dialog(page), people.resetPassword).click();
-      const link = (await dialog(page).locator("code").textContent()) ?? "";
-      assert.match(link, new RegExp(`^${server.url}/reset-password#emr_[\\w-]{43}$`));
+    await t.test(
+      "people: reset link → the person sets a new password, and can choose to revoke app access",
+      async () => {
+        const target = await newUser();
+        const { token } = await newToken(server.port, target, { label: "an app", scope: "read" });
+        await showView(page, "account");
+        await page.getByRole("link", { name: account.people }).click();
+        await button(page, people.manageLabel(`${target.name}`)).click();
+        await button(dialog(page), people.resetPassword).click();
+        await button(dialog(page), people.resetPassword).click();
+        const link = (await dialog(page).locator("code").textContent()) ?? "";
+        assert.match(link, new RegExp(`^${server.url}/reset-password#emr_[\\w-]{43}$`));
 
-      const person = await visit({ path: link.slice(server.url.length) });
-      await heading(person.page, people.newPasswordTitle).waitFor();
-      assert.ok(!(await pageContents(person.page)).includes("emr_"), "the secret has left the address bar");
-      const password = field(person.page, account.newPassword);
-      await password.fill("a longer one this time");
-      assert.equal(await password.getAttribute("type"), "password");
-      await button(person.page, en.showPassword).click();
-      assert.equal(await password.getAttribute("type"), "text");
-      await person.page.getByLabel(people.revokeTokens).check();
-      await button(person.page, people.newPasswordSubmit).click();
-      await heading(person.page, en.list.emptyTitle).waitFor();
-      assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);
+        const person = await visit({ path: link.slice(server.url.length) });
+        await heading(person.page, people.newPasswordTitle).waitFor();
+        assert.ok(!(await pageContents(person.page)).includes("emr_"), "the secret has left the address bar");
+        const password = field(person.page, account.newPassword);
+        await password.fill("a longer one this time");
+        assert.equal(await password.getAttribute("type"), "password");
+        await button(person.page, en.showPassword).click();
+        assert.equal(await password.getAttribute("type"), "text");
+        await person.page.getByLabel(people.revokeTokens).check();
+        await button(person.page, people.newPasswordSubmit).click();
+        await heading(person.page, en.list.emptyTitle).waitFor();
+        assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);
 
-      await showView(person.page, "account");
-      await button(person.page, account.signOut).click();
-      await heading(person.page, account.signIn).waitFor();
-      person.allow(/^response: 403 POST \S+\/v1\/password-resets/);
-      await person.page.goto(link);
-      await password.fill("another password");
-      await button(person.page, people.newPasswordSubmit).click();
-      await person.page.getByText(people.errors["invalid-reset-link"]).waitFor();
-      await person.finish();
-    });
+        await showView(person.page, "account");
+        await button(person.page, account.signOut).click();
+        await heading(person.page, account.signIn).waitFor();
+        person.allow(/^response: 403 POST \S+\/v1\/password-resets/);
+        await person.page.goto(link);
+        await password.fill("another password");
+        await button(person.page, people.newPasswordSubmit).click();
+        await person.page.getByText(people.errors["invalid-reset-link"]).waitFor();
+        await person.finish();
+      },
+    );
     await finish();
   });
 });

@@ -237,7 +237,7 @@ describe("sessions", { concurrency: 3 }, () => {
     });
 
     await t.test(
-      "expired session: another cookie without any notice → queued edits are not sent in that name",
+      "expired session: session cookie replaced by another user's → queued edits are not sent as that user",
       async () => {
         await saveOffline(page, "https://saved-by-bob.example/feed");
         await context.addCookies([{ name: "earmark", value: carl.session, url: server.url, httpOnly: true }]);

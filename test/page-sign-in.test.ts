@@ -36,7 +36,7 @@ describe("sign-in", { concurrency: 3 }, () => {
     const { page, allow, finish } = await visit();
 
     await t.test(
-      "sign-up: invalid name, taken name, common password → an error at the field, then an account",
+      "sign-up: invalid name, taken name, common password → an error next to the field, then an account",
       async () => {
         allow(/^response: (409|422) POST \S+\/v1\/accounts$/);
         await button(page, account.create).click();
@@ -78,7 +78,7 @@ describe("sign-in", { concurrency: 3 }, () => {
       assert.equal(await button(page, account.usePasskey).count(), 0);
     });
 
-    await t.test("sign-in: wrong password or unknown name → the same error at the field", async () => {
+    await t.test("sign-in: wrong password or unknown name → the same error next to the field", async () => {
       allow(/^response: 401 POST \S+\/v1\/sessions$/);
       for (const name of [ann.name, "unknown-name"]) {
         await fill(page, { name, password: "not the password" });
@@ -179,7 +179,7 @@ describe("sign-in", { concurrency: 3 }, () => {
     await finish();
   });
 
-  test("invitation: the link printed at startup, below a base path → one account and no leaked secret", async () => {
+  test("invitation: the link printed at startup, under a base path → one account and no leaked secret", async () => {
     const { url, output } = await start({
       EARMARK_ACCOUNTS: "true",
       EARMARK_BASE_PATH: "/pods",

@@ -68,19 +68,22 @@ describe("tabs", { concurrency: 2 }, () => {
       },
     );
 
-    await t.test("tabs: two → agree with one stream, and one takes over when the other is closed", async () => {
-      await removeIn(second, "one.example");
-      await until(() => hosts(first), ["two.example"]);
-      await until(() => feedsOf(server), ["https://two.example/feed"]);
-      await subscribe(server, ["https://three.example/feed"]);
-      for (const page of [first, second]) await until(() => hosts(page), ["three.example", "two.example"]);
-      await until(() => streams(first, second), [1, 0]);
+    await t.test(
+      "tabs: two tabs → share one stream and show the same list; one takes over when the other is closed",
+      async () => {
+        await removeIn(second, "one.example");
+        await until(() => hosts(first), ["two.example"]);
+        await until(() => feedsOf(server), ["https://two.example/feed"]);
+        await subscribe(server, ["https://three.example/feed"]);
+        for (const page of [first, second]) await until(() => hosts(page), ["three.example", "two.example"]);
+        await until(() => streams(first, second), [1, 0]);
 
-      await first.close();
-      await subscribe(server, ["https://four.example/feed"]);
-      await until(() => hosts(second), ["four.example", "three.example", "two.example"]);
-      await until(() => streams(second), [1]);
-    });
+        await first.close();
+        await subscribe(server, ["https://four.example/feed"]);
+        await until(() => hosts(second), ["four.example", "three.example", "two.example"]);
+        await until(() => streams(second), [1]);
+      },
+    );
 
     await t.test("tabs: eight over HTTP/1.1 → all of them load and can edit", async () => {
       const tabs = [second, ...(await Promise.all(Array.from({ length: 7 }, () => openTab(context))))];

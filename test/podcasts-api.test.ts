@@ -74,7 +74,7 @@ test("include: no include → the response is as before; with it → every subsc
   assert.equal(next.json.included.length, 1);
 });
 
-test("ETag: a podcast changes → that of the podcast and of the list with podcasts change, the list's own does not", async () => {
+test("ETag: a podcast changes → the ETags of the podcast and of the list with podcasts change; the plain list's does not", async () => {
   const server = await startServer();
   const url = "https://feeds.example/tag";
   await subscribeTo(server.store, [url], LOCAL_USER);
@@ -103,7 +103,7 @@ test("ETag: a podcast changes → that of the podcast and of the list with podca
   assert.equal(stale.status, 200);
 });
 
-test("artwork: of a subscriber → an image that may be cached for ever; of anyone else, public or private → 404", async () => {
+test("artwork: requested by a subscriber → an image that may be cached forever; by anyone else, public or private → 404", async () => {
   const server = await start();
   const [ann, bob] = [await newUser(server), await newUser(server)];
   const { store } = server;

@@ -58,7 +58,7 @@ test("fetch: a feed is added → its podcast is known soon after", async () => {
   assert.deepEqual(errors, []);
 });
 
-test("fetch: an update to another feed → that one is fetched too", async () => {
+test("fetch: an update that changes the feed → the new one is fetched too", async () => {
   const store = await newStore();
   const publisher = await startFeeds();
   const { subscribe, fetched } = startFetching(store);
@@ -134,7 +134,7 @@ test("fetch: a captive portal, an empty title → what is known stays", async ()
   assert.deepEqual([empty.title, empty.author, empty.status], ["T", "A", "ok"]);
 });
 
-test("fetch: Retry-After as a date, negative, ten years → honoured, ignored, at most 30 days", async () => {
+test("fetch: Retry-After as a date, negative, ten years → honored, ignored, at most 30 days", async () => {
   const store = shared;
   for (const [value, least, most] of [
     [() => new Date(Date.now() + 3 * DAY).toUTCString(), 2.9 * DAY, 3.1 * DAY],

@@ -52,6 +52,6 @@ test("hostile feeds: redirects in circles, to files and to other hosts of the ne
   assert.equal(reached(), 0);
 });
 
-test("hostile feeds: files that are no images, truncated or too large ones → no artwork, the title stays", async () => {
+test("hostile feeds: files that are not images, truncated or too large images → no artwork, the title stays", async () => {
   await check(await createImages());
 });

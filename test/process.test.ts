@@ -197,7 +197,7 @@ test("stop: a second signal → ends at once", async () => {
   open.destroy();
 });
 
-test("full disk: writes → 503, reads continue; with space again → nothing is missing", async () => {
+test("full disk: writes → 503, reads continue; once there is space again → nothing is missing", async () => {
   const folder = temporaryFolder();
   const settings = { DATABASE_URL: `file:${folder}/earmark.db` };
   // A bound on the size of files stands for the full disk: what is written beyond it fails as it would there.

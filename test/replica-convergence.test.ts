@@ -54,11 +54,11 @@ class ForgetfulStorage extends MortalStorage {
   }
 }
 
-test("replicas: storage that forgets → found", async () => {
+test("replicas: storage that forgets → the check detects it", async () => {
   await assertFound(await newList(), () => new ForgetfulStorage());
 });
 
-test("replicas: server that does not report removals → found", async () => {
+test("replicas: server that does not report removals → the check detects it", async () => {
   const list = await newList();
   await assertFound({
     ...list,

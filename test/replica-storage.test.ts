@@ -81,7 +81,7 @@ test("file storage: folder is a file, or a text is damaged → an error, not an 
   await assert.rejects(open(join(folder, "damaged")), SyntaxError);
 });
 
-test("file storage: feed URLs may contain passwords → files only for the owner", async (t) => {
+test("file storage: feed URLs may contain passwords → files readable only by their owner", async (t) => {
   if (process.platform === "win32") return t.diagnostic("Windows has no file modes.");
   const folder = join(temporaryFolder(), "new");
   await (await open(folder)).add(["https://ann:secret@a.example/"]);

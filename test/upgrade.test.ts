@@ -34,7 +34,7 @@ const ENGINES = {
   },
 };
 
-test("upgrade: the fixtures → every release on both engines", () => {
+test("upgrade: the fixtures → cover every release on both engines", () => {
   const expected = RELEASES.flatMap((release) =>
     Object.keys(ENGINES).flatMap((engine) => [`${release}-${engine}.json`, `${release}-${engine}.sql`]),
   );

@@ -81,7 +81,7 @@ export function createAccountMethods(send: Send): AccountMethods {
     },
 
     async exportAccount({ signal } = {}) {
-      return (await send("/v1/me/export", { isFile: true, signal })).text;
+      return (await send("/v1/me/export", { isTransfer: true, signal })).text;
     },
 
     async deleteAccount({ signal } = {}) {

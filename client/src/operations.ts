@@ -29,23 +29,23 @@ export async function* sendOperations(
   const maxSize = Math.max(1, allowed || 1);
   let size = maxSize;
   for (let sent = 0; sent < operations.length; ) {
-    const bodies = takeOperations(operations.slice(sent, sent + size), maxBytes);
+    const serialized = takeOperations(operations.slice(sent, sent + size), maxBytes);
     const { text, error, attempt } = await send("/v1/operations", {
       method: "POST",
       type: `${JSON_API};ext="https://jsonapi.org/ext/atomic"`,
-      body: `{"atomic:operations":[${bodies.join()}]}`,
+      body: `{"atomic:operations":[${serialized.join()}]}`,
       expected: 413,
       signal,
     });
-    if (error && bodies.length > 1) {
-      size = bodies.length >> 1;
+    if (error && serialized.length > 1) {
+      size = serialized.length >> 1;
       continue;
     }
     size = Math.min(maxSize, 2 * size);
     // If a single operation is too large for a request, only that operation is refused.
     const replies = error ? [error] : readDocument(text, readResults);
-    yield { replies: bodies.map((_, index) => replies[index]), isRetry: attempt > 1 };
-    sent += bodies.length;
+    yield { replies: serialized.map((_, index) => replies[index]), isRetry: attempt > 1 };
+    sent += serialized.length;
   }
 }
 
@@ -69,14 +69,14 @@ export const NO_RESULT: ErrorObject = { status: 500, code: "invalid-response", t
 
 /** The first operations that fit into one request body; at least one. */
 function takeOperations(operations: readonly Operation[], maxBytes: number): string[] {
-  const bodies: string[] = [];
+  const serialized: string[] = [];
   let bytes = 0;
   for (const operation of operations) {
-    const body = JSON.stringify(writeOperation(operation));
+    const json = JSON.stringify(writeOperation(operation));
     // A character takes at most three bytes.
-    bytes += 3 * body.length;
-    if (bodies.length > 0 && bytes > maxBytes) break;
-    bodies.push(body);
+    bytes += 3 * json.length;
+    if (serialized.length > 0 && bytes > maxBytes) break;
+    serialized.push(json);
   }
-  return bodies;
+  return serialized;
 }

@@ -203,13 +203,13 @@ class StoredReplica implements Replica {
 
   /** Resolves to whether each operation is possible; the others are ignored. */
   async #edit(operations: readonly Operation[]): Promise<boolean[]> {
-    const arePossible = operations.map(({ op, id }) => op === "add" || this.#view.has(id));
-    const possible = operations.filter((_, index) => arePossible[index]);
+    const isPossible = operations.map(({ op, id }) => op === "add" || this.#view.has(id));
+    const possible = operations.filter((_, index) => isPossible[index]);
     if (possible.length > 0) {
       await this.#save((queue) => enqueue(queue, possible, Date.now()));
       this.#wake();
     }
-    return arePossible;
+    return isPossible;
   }
 
   async #push(signal: AbortSignal | undefined): Promise<void> {
@@ -229,7 +229,7 @@ class StoredReplica implements Replica {
     const base = await this.#fetchBase(signal);
     const isNew = base.state !== state;
     if (!state) {
-      // The whole list takes a while to write.
+      // Show the list before it is written, which takes a while.
       this.#base = base;
       this.#show();
     }

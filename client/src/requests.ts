@@ -17,7 +17,7 @@ export interface Call extends CallOptions {
   /** An error status that is returned instead of thrown. */
   readonly expected?: number;
   /** An import or export: large, and slow. */
-  readonly isFile?: boolean;
+  readonly isTransfer?: boolean;
 }
 
 export interface TextResponse {
@@ -48,7 +48,7 @@ export function createSend(request: Request, options: ClientOptions): Send {
   const { retries = 5, onRetry, timeoutMs, maxResponseBytes } = options;
 
   return async (path, call) => {
-    const { method = "GET", type, body = null, once, expected, isFile, signal } = call;
+    const { method = "GET", type, body = null, once, expected, isTransfer, signal } = call;
     // The wildcard is for OPML files.
     const headers: Record<string, string> = { Accept: `${JSON_API}, */*;q=0.1` };
     if (type) headers["Content-Type"] = type;
@@ -58,10 +58,10 @@ export function createSend(request: Request, options: ClientOptions): Send {
       let canRetry = !once;
       let delayMs = 125 * 2 ** attempt * (1 + Math.random());
       try {
-        const timeout = AbortSignal.timeout(timeoutMs ?? (isFile ? 300_000 : 60_000));
+        const timeout = AbortSignal.timeout(timeoutMs ?? (isTransfer ? 300_000 : 60_000));
         const response = await request(path, { method, headers, body, signal: anyOf(timeout, signal) });
         const { status } = response;
-        const text = await readText(response, maxResponseBytes ?? (isFile ? 64 : 8) * MIB);
+        const text = await readText(response, maxResponseBytes ?? (isTransfer ? 64 : 8) * MIB);
         if (response.ok) return { text, attempt };
         error = readFailure(response, text);
         if (status === expected) return { text, attempt, error };
@@ -102,7 +102,7 @@ export async function sendDelete(send: Send, path: string, id: string, { signal 
   return error === undefined;
 }
 
-/** Counts the bytes while reading: the Content-Length may be false, and decompression adds to it. */
+/** Counts the bytes while reading: the Content-Length may be wrong, and decompression adds to it. */
 export async function readText(response: Response, maxBytes: number): Promise<string> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array<ArrayBuffer>[] = [];

@@ -317,7 +317,7 @@ export interface Client extends AppMethods {
   page(options?: PageOptions & IncludeOptions): Promise<Page>;
   /** Resolves to undefined if there is no subscription with this id. */
   get(id: string, options?: CallOptions): Promise<Subscription | undefined>;
-  /** Resolves to undefined if the list has no feed with this podcast. */
+  /** Resolves to undefined if the user is not subscribed to this podcast. */
   podcast(id: string, options?: CallOptions): Promise<Podcast | undefined>;
   /** Asks the server to fetch the feed of a podcast soon. */
   refresh(id: string, options?: CallOptions): Promise<void>;

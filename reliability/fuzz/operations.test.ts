@@ -186,9 +186,9 @@ function checkAttempt(operation: unknown, attempt: Operation | undefined): void 
     }
   } else {
     assert.equal(fault, undefined, "an invalid operation was accepted");
-    const { kind, id, idAsWritten, feedUrl, title } = { feedUrl: undefined, title: undefined, ...attempt };
+    const { kind, id, idAsSent, feedUrl, title } = { feedUrl: undefined, title: undefined, ...attempt };
     const attributes = kind === "remove" ? {} : own(target, "attributes");
-    assert.deepEqual([kind, id, idAsWritten], [own(operation, "op"), idAsWritten.toLowerCase(), own(target, "id")]);
+    assert.deepEqual([kind, id, idAsSent], [own(operation, "op"), idAsSent.toLowerCase(), own(target, "id")]);
     assert.equal(feedUrl, own(attributes, "feed_url"));
     const given = own(attributes, "title");
     assert.equal(title, typeof given === "string" ? given.trim() : given === null ? "" : given);
@@ -214,8 +214,8 @@ function checkResults(attempts: readonly Operation[]): void {
       assert.match(errors[0].status, /^4\d\d$/);
       assert.equal(errors[0].source.pointer, `/atomic:operations/${index}`);
       const attempt = attempts[index];
-      if (attempt !== undefined && "idAsWritten" in attempt && "existingId" in outcome) {
-        const { idAsWritten: guid, id, feedUrl } = { feedUrl: undefined, ...attempt };
+      if (attempt !== undefined && "idAsSent" in attempt && "existingId" in outcome) {
+        const { idAsSent: guid, id, feedUrl } = { feedUrl: undefined, ...attempt };
         const expected = { ...(feedUrl === undefined ? {} : { feed_url: feedUrl }), guid, existing_id: id };
         assert.deepEqual(errors[0].meta, expected);
       }

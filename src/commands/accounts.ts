@@ -1,5 +1,5 @@
 import { readName } from "../account-names.ts";
-import { type AccountRefusal, isRefused } from "../account-refusals.ts";
+import { type AccountRefusal, isAccountRefusal } from "../account-refusals.ts";
 import { type Account, isValidAt, type Store } from "../account-store.ts";
 import { Accounts } from "../accounts.ts";
 import { AppSync } from "../app-sync.ts";
@@ -20,7 +20,7 @@ export async function addUser(terminal: Terminal, name: string, fromStdin: boole
     terminal,
     async (accounts) => {
       const created = await accounts.create(name, password, terminal.context.now());
-      if (isRefused(created)) throw new UserError(describeRefusal(created));
+      if (isAccountRefusal(created)) throw new UserError(describeRefusal(created));
       terminal.say(`Created account "${readName(name)}". Start the server with EARMARK_ACCOUNTS=true to use it.`);
     },
     { mayCreate: true },
@@ -106,7 +106,7 @@ export async function createToken(
       { label, scope: readOnly ? "read" : "write", expiresAt },
       terminal.context.now(),
     );
-    if (isRefused(issued)) throw new UserError(describeRefusal(issued));
+    if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued));
     terminal.say("Copy the token now; it is not shown again:");
     await terminal.write(`${issued.secret}\n`);
   });

@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { dirname, join } from "node:path";
 import type { Config } from "../config.ts";
-import { readBounded } from "../http/bounded-fetch.ts";
+import { readBounded } from "../http/read-bounded.ts";
 import { inspectDatabase } from "../store/engines.ts";
 import type { Finding } from "../store/store-options.ts";
 import { findBackups } from "./backup-folder.ts";

@@ -13,7 +13,7 @@ import {
   succeed,
   within,
 } from "../../test/support/account-commands.ts";
-import { isRefused } from "../account-refusals.ts";
+import { isAccountRefusal } from "../account-refusals.ts";
 
 /** The passwords among them that sign in. */
 const passwordsOf = (database: string, name: string, candidates: readonly string[]) =>
@@ -21,7 +21,7 @@ const passwordsOf = (database: string, name: string, candidates: readonly string
     const right: string[] = [];
     for (const password of candidates) {
       const opened = await accounts.signIn({ name, password, networks: ["test"], label: "test" }, new Date());
-      if (!isRefused(opened)) right.push(password);
+      if (!isAccountRefusal(opened)) right.push(password);
     }
     return right;
   });

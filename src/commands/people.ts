@@ -1,5 +1,5 @@
 import { referenceOf } from "../account-names.ts";
-import { isRefused } from "../account-refusals.ts";
+import { isAccountRefusal } from "../account-refusals.ts";
 import { isValidAt, NOBODY } from "../account-store.ts";
 import type { Accounts } from "../accounts.ts";
 import { roleOf, validateLabel } from "../jsonapi/accounts.ts";
@@ -55,7 +55,7 @@ export async function createResetLink(terminal: Terminal, name: string): Promise
   await withPeople(terminal, async (people, accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
     const issued = await people.createResetLink(OPERATOR, user, terminal.context.now());
-    if (isRefused(issued)) throw new UserError(describeRefusal(issued));
+    if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued));
     await writeLink(terminal, "/reset-password", issued.secret, `within a day to set a new password for "${name}"`);
   });
 }
@@ -70,7 +70,7 @@ export async function invite(terminal: Terminal, days: string | undefined, note 
       note,
       expiresAt: new Date(now.getTime() + lifetimeDays * DAY_MS),
     });
-    if (isRefused(issued)) throw new UserError(describeRefusal(issued));
+    if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued));
     await writeLink(terminal, "/join", issued.secret, `within ${lifetimeDays} days to create one account`);
   });
 }

@@ -1,5 +1,5 @@
 import type { Writable } from "node:stream";
-import { isRefused } from "../account-refusals.ts";
+import { isAccountRefusal } from "../account-refusals.ts";
 import { Accounts } from "../accounts.ts";
 import { type AccountsConfig, type Config, ConfigError } from "../config.ts";
 import { People } from "../people.ts";
@@ -105,7 +105,7 @@ async function prepareAccounts(
   if (config.admin === undefined) return (await people.createSetupLink(now))?.secret;
   if (!(await accounts.isEmpty())) return undefined;
   const created = await accounts.create(config.admin.name, config.admin.password, now);
-  if (isRefused(created) && created.reason === "invalid")
+  if (isAccountRefusal(created) && created.reason === "invalid")
     throw new UserError(`${created.detail}. Check EARMARK_ADMIN_USER and EARMARK_ADMIN_PASSWORD.`);
   return undefined;
 }

@@ -5,7 +5,7 @@ import { isObject } from "./values.ts";
 /** Maximum number of feeds in a request. */
 export const MAX_FEEDS = 50_000;
 
-/** URLs as the app wrote them. */
+/** URLs as the app sent them. */
 export interface ChangedFeeds {
   readonly add: readonly string[];
   readonly remove: readonly string[];

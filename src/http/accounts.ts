@@ -1,5 +1,5 @@
 import { referenceOf } from "../account-names.ts";
-import { type AccountRefusal, isRefused } from "../account-refusals.ts";
+import { type AccountRefusal, isAccountRefusal } from "../account-refusals.ts";
 import { type Credential, type IssuedCredential, isValidAt } from "../account-store.ts";
 import { type Accounts, MAX_TOKENS, SESSION_MS, type UserManagedKind } from "../accounts.ts";
 import { failure, type RequestFailure } from "../errors.ts";
@@ -111,7 +111,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
     async signUp({ request, response, maxBytes }: Call): Promise<void> {
       const wanted = readSignUp(await readJson(request, response, maxBytes));
       const issued = await accounts.signUp({ ...wanted, ...clientOf(request) }, clock());
-      if (isRefused(issued)) throw toFailure(issued, "password");
+      if (isAccountRefusal(issued)) throw toFailure(issued, "password");
       const data = ownAccountResource(await accountOf(accounts, issued.credential.user), basePath);
       const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
       respond(response, 201, JSON_API, writeOne(data), headers);
@@ -150,7 +150,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
             clock(),
           )
         : await accounts.signIn({ ...credentials, ...client }, clock());
-      if (isRefused(issued)) {
+      if (isAccountRefusal(issued)) {
         if (issued.reason === "too-often" || issued.reason === "disabled") throw toFailure(issued, "password");
         logFailedSignIn(request, readClient, isPasskey ? "passkey" : "password");
         throw isPasskey ? failure("passkey-failed") : toFailure(issued, "password");
@@ -162,7 +162,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
     async resetPassword({ request, response, maxBytes }: Call): Promise<void> {
       const wanted = readPasswordReset(await readJson(request, response, maxBytes));
       const issued = await accounts.resetPassword({ ...wanted, ...clientOf(request) }, clock());
-      if (isRefused(issued)) throw toFailure(issued, "password");
+      if (isAccountRefusal(issued)) throw toFailure(issued, "password");
       hub.recheck(issued.credential.user);
       respondSignedIn(request, response, issued);
     },
@@ -170,7 +170,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
     async createToken({ request, response, caller, maxBytes }: Call): Promise<void> {
       const wanted = readNewToken(await readJson(request, response, maxBytes), clock());
       const issued = await accounts.createToken(caller, wanted, clock());
-      if (isRefused(issued)) throw toFailure(issued, "password");
+      if (isAccountRefusal(issued)) throw toFailure(issued, "password");
       const data = credentialResource(issued.credential, basePath, { token: issued.secret });
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },
@@ -239,7 +239,7 @@ export function userAgentOf({ headers }: Request): string {
   return (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
 }
 
-const MAXIMA = {
+const CREDENTIAL_LIMITS = {
   token: ["too-many-tokens", MAX_TOKENS],
   passkey: ["too-many-passkeys", MAX_PASSKEYS],
   identity: ["too-many-identities", MAX_IDENTITIES],
@@ -249,7 +249,7 @@ const MAXIMA = {
 export function toFailure(
   refusal: AccountRefusal,
   passwordAttribute: "password" | "current_password",
-  added: keyof typeof MAXIMA = "token",
+  added: keyof typeof CREDENTIAL_LIMITS = "token",
 ): RequestFailure {
   switch (refusal.reason) {
     case "too-often":
@@ -272,7 +272,7 @@ export function toFailure(
     case "invalid-passkey":
       return failure("invalid-passkey", { source: { pointer: "/data/attributes/passkey" } });
     case "full": {
-      const [code, max] = MAXIMA[added];
+      const [code, max] = CREDENTIAL_LIMITS[added];
       return failure(code, { max, meta: { max } });
     }
     case "gone":

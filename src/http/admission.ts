@@ -7,7 +7,7 @@ const MIB = 1024 * 1024;
 /** Exports and imports at a time, in total and per account. */
 const MAX_TRANSFERS = 64;
 const MAX_TRANSFERS_PER_ACCOUNT = 4;
-/** Pages that are searched for feeds at a time: each takes up to 15 seconds and some megabytes of the fetching thread. */
+/** Pages searched for feeds at a time. Each takes up to 15 seconds and a few megabytes of the fetching thread. */
 const MAX_SEARCHES = 8;
 const MAX_SEARCHES_PER_ACCOUNT = 2;
 /** Approximate size of one operation in a document. */

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
-import { isRefused } from "../account-refusals.ts";
+import { isAccountRefusal } from "../account-refusals.ts";
 import { APP_SESSION_MS, type AppSession, type AppSignIn, type AppUser, isSameName } from "../app-sign-in.ts";
 import type { Client as AppClient } from "../app-store.ts";
 import { isDeviceId } from "../app-store.ts";
@@ -127,7 +127,7 @@ async function readUser(
   const credentials = readBasic(authorization);
   if (credentials !== undefined) {
     const user = await signIn.withPassword({ ...credentials, networks }, at);
-    if (!isRefused(user)) return user;
+    if (!isAccountRefusal(user)) return user;
     if (user.reason === "too-often") throw failure("too-many-attempts", retryAfter(user.wait));
     if (user.reason !== "disabled") logFailedSignIn(request, readClient, "app");
     throw failure("invalid-credentials");

@@ -1,10 +1,10 @@
-import { type AccountRefusal, isRefused } from "../account-refusals.ts";
+import { type AccountRefusal, isAccountRefusal } from "../account-refusals.ts";
 import type { Accounts } from "../accounts.ts";
 import { type AppLogin, allowAppLogin, denyAppLogin, readAppLoginId } from "../app-logins.ts";
-import type { AppSignatures } from "../app-signatures.ts";
 import { failure, type RequestFailure } from "../errors.ts";
 import { appLoginResource, credentialResource, readAppLogin } from "../jsonapi/accounts.ts";
 import { writeOne } from "../jsonapi/document.ts";
+import type { Signatures } from "../signatures.ts";
 import { toFailure } from "./accounts.ts";
 import type { Principal } from "./authenticate.ts";
 import { readJson } from "./body.ts";
@@ -16,7 +16,7 @@ import type { Services } from "./services.ts";
 /** Lets a signed-in user allow or deny an app login, which the app started in `nextcloud.ts`. */
 export function createAppLoginHandlers(
   accounts: Accounts,
-  signatures: AppSignatures,
+  signatures: Signatures,
   { config: { basePath }, clock }: Services,
 ) {
   const find = async ({ params: { token: id = "" } }: Call): Promise<{ id: string; login: AppLogin }> => {
@@ -25,7 +25,7 @@ export function createAppLoginHandlers(
     return { id, login };
   };
   const throwIfRefused = async <T extends object>(caller: Principal, decision: T | AccountRefusal): Promise<T> => {
-    if (!isRefused(decision)) return decision;
+    if (!isAccountRefusal(decision)) return decision;
     if (decision.reason !== "gone") throw toFailure(decision, "password");
     // A revoked session must not learn what others decided.
     await caller.requireAccess();

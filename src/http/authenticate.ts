@@ -12,15 +12,15 @@ import { isActiveAdmin } from "../people-store.ts";
 import { type Actor, asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import type { ReadClient } from "./client-address.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
-import type { VerifyJwt } from "./oidc.ts";
+import type { VerifyJwt } from "./jwt-verifier.ts";
 import type { ReadProxyUser } from "./proxy-user.ts";
 
 /**
  * Who may use a route:
  * - `open`: anyone;
  * - `read`, `write`: a user; a token needs at least this scope;
- * - `account`: a user with a session, a JWT from the identity provider, or authenticated by a trusted proxy; API tokens are
- *   not accepted;
+ * - `account`: a user with a session or a JWT, or one whom a trusted proxy has authenticated; API tokens are not
+ *   accepted;
  * - `admin`: the same, if the user is an administrator;
  * - `metrics`: the bearer of the metrics token.
  */
@@ -97,14 +97,15 @@ export interface AuthenticationOptions {
 const MAX_SESSION_COOKIES = 4;
 
 /** Verified by a credential, by a JWT from the identity provider, by a proxy, or by the password of the account. */
-export type VerifiedUser = VerifiedCredential | ({ readonly kind: "jwt" | "proxy" | "password" } & AuthenticatedUser);
+export type VerifiedUser = VerifiedCredential | UserWithoutCredential;
 
-/** Verified without a stored credential. Writes compare the password hash again, which also rejects disabled accounts. */
-interface AuthenticatedUser {
+/** Has no stored credential. Writes compare the password hash again, which also rejects disabled accounts. */
+interface UserWithoutCredential {
+  readonly kind: "jwt" | "proxy" | "password";
   readonly user: UserId;
   readonly createdAt: Date;
   readonly passwordHash: string;
-  /** The hash of the link, if the identity that the user signed in with is linked to the account. */
+  /** Hash of the `identity` credential, if the identity that the user signed in with is linked to the account. */
   readonly linkHash?: string | undefined;
 }
 
@@ -168,7 +169,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     const address = config.signUp ? readClient(request).address : undefined;
     const found = name === undefined ? undefined : await accounts.findOrCreate(name, "", address, now);
     if (found === undefined) throw failure("no-account");
-    return { kind: "proxy", ...toAuthenticatedUser(found, now) } as const;
+    return toUserWithoutCredential("proxy", found, now);
   };
 
   const verifyJwt = async (request: IncomingMessage, text: string, now: Date): Promise<VerifiedUser | undefined> => {
@@ -177,7 +178,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     const { issuer, signUp } = config.oidc;
     const address = signUp ? readClient(request).address : undefined;
     const found = await findIdentifiedUser(accounts, { issuer, subject: identity.subject }, address, now);
-    return found && { kind: "jwt", ...toAuthenticatedUser(found, identity.issuedAt), linkHash: found.linkHash };
+    return found && { ...toUserWithoutCredential("jwt", found, identity.issuedAt), linkHash: found.linkHash };
   };
 
   /** Throws unless the user is an administrator. */
@@ -225,9 +226,13 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
 }
 
 /** Throws if the account is disabled. */
-function toAuthenticatedUser({ account, passwordHash }: StoredAccount, createdAt: Date): AuthenticatedUser {
+function toUserWithoutCredential(
+  kind: "jwt" | "proxy",
+  { account, passwordHash }: StoredAccount,
+  createdAt: Date,
+): UserWithoutCredential {
   if (account.disabledAt !== undefined) throw failure("account-disabled");
-  return { user: account.user, createdAt, passwordHash };
+  return { kind, user: account.user, createdAt, passwordHash };
 }
 
 function perMinute(count: number): Rate {

@@ -12,7 +12,7 @@ export interface Admission {
   readonly operations: Budget;
   /** Exports and imports. */
   readonly transfers: Budget;
-  /** Searches for the feeds of pages. */
+  /** Searches for the feeds that web pages declare. */
   readonly searches: Budget;
 }
 

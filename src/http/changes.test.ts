@@ -59,7 +59,7 @@ describe("state", () => {
     assert.equal((await changes(server)).meta.state, meta.state);
   });
 
-  test("writes → each begins where the one before ended; nothing changed → the same before and after", async () => {
+  test("writes → each starts from the state in which the previous one ended; nothing changed → the same before and after", async () => {
     const server = await asNewUser(shared);
     const id = newId();
     const body = JSON.stringify({ data: { type: "subscription", id, attributes: { feed_url: feed() } } });

@@ -163,7 +163,7 @@ suite("X-Forwarded-For", () => {
       assert.deepEqual(read(["127.0.0.1"], "127.0.0.1", headers), direct("127.0.0.1"));
   });
 
-  test("X-Forwarded-For: Forwarded, X-Real-IP and Via instead → ignored", () => {
+  test("X-Forwarded-For: only Forwarded, X-Real-IP and Via are sent → ignored", () => {
     const headers = { forwarded: "for=1.2.3.4;proto=https;host=a.example", "x-real-ip": "1.2.3.4", via: "1.1 a" };
     assert.deepEqual(read(["127.0.0.1"], "127.0.0.1", headers), direct("127.0.0.1"));
   });
@@ -173,7 +173,7 @@ suite("scheme and host", () => {
   const isHttps = (proto: string) => read(["127.0.0.1"], "127.0.0.1", { "x-forwarded-proto": proto }).isHttps;
   const host = (name: string) => read(["127.0.0.1"], "127.0.0.1", { "x-forwarded-host": name }).host;
 
-  test("X-Forwarded-Proto: https from the nearest proxy → https; anything else → not", () => {
+  test("X-Forwarded-Proto: https from the nearest proxy → https; anything else → not https", () => {
     for (const proto of ["https", "HTTPS", " https ", "http, https", "x,https"])
       assert.equal(isHttps(proto), true, proto);
     for (const proto of ["", "http", "https, http", "httpss", "https:", "on", "1", "wss"])

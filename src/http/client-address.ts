@@ -65,7 +65,7 @@ export function createClientReader(trustedProxies: readonly string[], onIgnored?
 /** The URL of the server for links, with the base path and without a slash at the end. */
 export type ServerUrlOf = (request: IncomingMessage) => string;
 
-/** The URL from the settings, else the one under which the client reached the server. */
+/** The URL from the settings, else the one at which the client reached the server. */
 export function createServerUrlReader(
   { publicUrl, basePath }: Pick<Config, "publicUrl" | "basePath">,
   readClient: ReadClient,
@@ -78,7 +78,7 @@ export function createServerUrlReader(
 }
 
 /**
- * The site of the server for passkeys: that of its URL from the settings, else the one under which the client reached it.
+ * The site of the server for passkeys: that of its URL from the settings, else the one at which the client reached it.
  * If neither the settings nor a trusted proxy specify the scheme, both http and https are accepted.
  */
 export function siteOf(

@@ -11,7 +11,7 @@ export const COMPRESSED = { "content-encoding": "gzip", vary: "Accept, Accept-En
 
 const GZIP = /(?:^|,)\s*(?:gzip|\*)\s*(?:;\s*q=(?!0(?:\.0*)?\s*(?:,|$))[\d.]+\s*)?(?:,|$)/i;
 
-/** Whether a client with this Accept-Encoding header reads compressed content. */
+/** Whether a client with this Accept-Encoding header accepts compressed content. */
 export function acceptsGzip(header: string | string[] | undefined): boolean {
   return GZIP.test(String(header ?? ""));
 }
@@ -22,7 +22,7 @@ export function compress(text: string): Promise<Buffer> {
   return compressWhole(text, { level: LEVEL });
 }
 
-/** Compresses pieces of a text, each of which can be sent at once. */
+/** Compresses pieces of a text, each of which can be sent immediately. */
 export class PieceCompressor {
   readonly #stream = createGzip({ level: LEVEL });
   #chunks: Buffer[] = [];

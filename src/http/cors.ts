@@ -25,7 +25,7 @@ export function createCors(
       return false;
     response.writeHead(204, {
       ...headersOf(response),
-      "access-control-allow-methods": match.resource.allow,
+      "access-control-allow-methods": match.pathRoutes.allow,
       "access-control-allow-headers": "Accept, Authorization, Content-Type, If-None-Match",
       "access-control-max-age": MAX_AGE_S,
     });

@@ -13,7 +13,7 @@ const CONNECTIONS = 40;
 const UNPAUSED = 256 * 1024;
 const PER_MILLISECOND = 64 * 1024;
 
-test("rejected bodies: many at once → together received at a limited rate", async () => {
+test("rejected bodies: many at a time → their total rate is limited", async () => {
   const sockets = new Set<Socket>();
   subscribe("http.server.request.start", (message) => {
     sockets.add((message as { request: IncomingMessage }).request.socket);

@@ -7,7 +7,7 @@ import { anyQuery, type Call, type Route, route } from "./router.ts";
 const POLICY = "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 const PAGE_HEADERS = { "content-security-policy": POLICY, "cross-origin-opener-policy": "same-origin" };
 
-/** The server URL in docs/; readers get the URL under which they reach this server. */
+/** The server URL in docs/; readers get the URL at which they reach this server. */
 const EXAMPLE_URL = "http://127.0.0.1:8080";
 
 /** The API reference: `/openapi.json` for programs, `/docs` for people. Both come from docs/. */

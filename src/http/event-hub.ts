@@ -8,8 +8,8 @@ export const MAX_STREAMS_PER_USER = 10;
 const MAX_UNREAD_BYTES = 16 * 1024;
 /** Minimum time between two events of a stream. */
 const EVENT_INTERVAL_MS = 500;
-/** Each stream gets a comment in this interval, which is shorter than the idle timeouts of servers and proxies. */
-const COMMENT_INTERVAL_S = 20;
+/** Each stream gets a comment at this interval, which is shorter than the idle timeouts of servers and proxies. */
+const KEEP_ALIVE_INTERVAL_S = 20;
 const LIFETIME_MS = 60 * 60 * 1_000;
 /** How often the hub polls for changes by other processes. */
 const POLL_MS = 2_000;
@@ -17,9 +17,11 @@ const POLL_MS = 2_000;
 const MAX_POLL_SHARE = 1 / 20;
 const USERS_PER_QUERY = 1_000;
 const STREAMS_PER_TURN = 500;
-/** How long clients wait before they reconnect: normally, and a random time in this range when the server stops. */
+/** How long clients normally wait before they reconnect. */
 const RETRY_MS = 5_000;
+/** Shortest wait before a client reconnects when the server stops. The wait is random, so that not all come at once. */
 const MIN_STOP_RETRY_MS = 1_000;
+/** Longest such wait. */
 const MAX_STOP_RETRY_MS = 10_000;
 
 /** The part of a response that a stream needs. */
@@ -66,8 +68,8 @@ export interface EventHubOptions {
 export class EventHub {
   readonly #options: EventHubOptions;
   readonly #channels = new Map<UserId, Channel>();
-  /** Streams by the second of the interval in which they get their comment. */
-  readonly #groups = Array.from({ length: COMMENT_INTERVAL_S }, () => new Set<Stream>());
+  /** Streams by the second of the interval in which they get their keep-alive comment. */
+  readonly #groups = Array.from({ length: KEEP_ALIVE_INTERVAL_S }, () => new Set<Stream>());
   /** Streams whose access is to be checked. */
   readonly #toCheck = new Set<Stream>();
   #opened = 0;
@@ -76,7 +78,7 @@ export class EventHub {
   #isChecking = false;
   #isPolling = false;
   #isClosed = false;
-  #comments: NodeJS.Timeout | undefined;
+  #keepAliveTimer: NodeJS.Timeout | undefined;
   #poll: NodeJS.Timeout | undefined;
 
   constructor(options: EventHubOptions) {
@@ -101,7 +103,7 @@ export class EventHub {
     const channel = this.#admit(user);
     const endsAt = Date.now() + LIFETIME_MS * (0.9 + 0.2 * Math.random());
     const stream: Stream = { response, requireAccess, endsAt, isStarted: false };
-    const group = this.#groups[this.#opened++ % COMMENT_INTERVAL_S];
+    const group = this.#groups[this.#opened++ % KEEP_ALIVE_INTERVAL_S];
     channel.streams.add(stream);
     group?.add(stream);
     this.#size += 1;
@@ -189,7 +191,7 @@ export class EventHub {
     else response.end(text);
   }
 
-  /** Checks the access of a user's streams now instead of with their next comment, and ends those without access. */
+  /** Checks the access of a user's streams now instead of with their next keep-alive, and ends those without access. */
   recheck(user: UserId): void {
     for (const stream of this.#channels.get(user)?.streams ?? []) if (stream.isStarted) this.#toCheck.add(stream);
     void this.#checkAccess();
@@ -212,21 +214,21 @@ export class EventHub {
   }
 
   #startTimers(): void {
-    this.#comments ??= setInterval(() => this.#comment(), 1_000).unref();
+    this.#keepAliveTimer ??= setInterval(() => this.#sendKeepAlives(), 1_000).unref();
     this.#schedulePoll(0);
   }
 
   #stopTimers(): void {
-    clearInterval(this.#comments);
+    clearInterval(this.#keepAliveTimer);
     clearTimeout(this.#poll);
-    this.#comments = undefined;
+    this.#keepAliveTimer = undefined;
     this.#poll = undefined;
   }
 
-  #comment(): void {
+  #sendKeepAlives(): void {
     this.#second += 1;
     const now = Date.now();
-    for (const stream of this.#groups[this.#second % COMMENT_INTERVAL_S] ?? []) {
+    for (const stream of this.#groups[this.#second % KEEP_ALIVE_INTERVAL_S] ?? []) {
       if (!stream.isStarted) continue;
       if (now >= stream.endsAt) this.#end(stream);
       else {

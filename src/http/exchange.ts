@@ -40,7 +40,7 @@ export class Request {
     this.#owner = owner;
   }
 
-  /** Charges it `amount` in total. Returns false and changes nothing if that is too much. */
+  /** Sets the total that this request is charged for a resource. False, without a change, if that is too much. */
   charge(resource: keyof Admission, amount: number): boolean {
     return this.#reservation(resource).resize(amount);
   }

@@ -197,7 +197,7 @@ function createDeviceHandlers({ apps, store, clock }: Services) {
       respondEmptyOk(response, GPODDER);
     },
 
-    /** All devices share one list, so a request changes nothing. */
+    /** All devices share one list, so a POST that groups devices changes nothing. */
     async listGroups({ response, caller: { user } }: Call): Promise<void> {
       respond(response, 200, GPODDER, writeSyncGroups(await apps.devices(user)));
     },

@@ -72,17 +72,17 @@ export function createGuard(
     origin !== undefined && config.corsOrigins.includes(origin);
 
   /** Without accounts: other sites may link to pages, but not use the API. */
-  const protectOpenServer = (raw: IncomingMessage, isApi: boolean) => {
+  const protectWithoutAccounts = (raw: IncomingMessage, isApi: boolean) => {
     if (isCorsOrigin(raw)) return;
     const isLink = raw.headers.origin === undefined && isNavigation(raw) && !isApi;
     if (!isLink) requireOwnPage(raw);
   };
 
   /**
-   * With accounts. A web page cannot make a browser send an Authorization header, so requests with one are not forged,
-   * unless they are authenticated by a proxy, with a password that the browser knows. CORS origins need a token to write.
-   * A cross-site read could reveal whether the user is signed in (for example by whether a download starts), so it is
-   * rejected before the cookie is read.
+   * With accounts. A web page cannot make a browser send an Authorization header, so a request with one is not forged.
+   * The exception is a proxy that asks for a password: the browser remembers it and sends it by itself. CORS origins
+   * need a token to write. A cross-site read could reveal whether the user is signed in (for example by whether a
+   * download starts), so it is rejected before the cookie is read.
    */
   const protectSessions = (raw: IncomingMessage, isApi: boolean) => {
     const { authorization, "sec-fetch-site": site } = raw.headers;
@@ -122,7 +122,7 @@ export function createGuard(
     }
     // Throws if the header that names the user is not from a trusted proxy.
     readProxyUser(raw);
-    const protect = family === "app" ? protectAppRoutes : hasAccounts ? protectSessions : protectOpenServer;
+    const protect = family === "app" ? protectAppRoutes : hasAccounts ? protectSessions : protectWithoutAccounts;
     if (host === undefined && raw.httpVersion === "1.0") {
       protect(raw, isApi);
       return;

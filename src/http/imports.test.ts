@@ -199,7 +199,7 @@ test("import: two feeds with the same GUID → both are added", async () => {
   assert.equal((await send(file(urls))).json.meta.counts.already_subscribed, 2);
 });
 
-test("import: an export into an empty list → the same list", async () => {
+test("import: an exported file, imported into an empty list → the same list", async () => {
   const first = await start();
   const urls = [
     "https://a.example/?x=1&y=2",

@@ -112,7 +112,7 @@ test("slow requests: one → logged", async () => {
   assert.match(server.log(), /"level":40,.*"route":"\/v1\/operations","status":200,.*"msg":"slow request"/);
 });
 
-test("slow requests: many → ten lines per minute, then the number omitted", async () => {
+test("slow requests: many → ten lines per minute, then a count of those omitted", async () => {
   let now = Date.now();
   const server = await startServer({ EARMARK_SLOW_REQUEST_MS: "1" }, () => new Date(now));
   const head = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 2\r\n`;

@@ -145,7 +145,7 @@ export function createMetrics(version: string, now: () => number = () => perform
         registers,
         collect: () => refresh(),
       });
-      // No value instead of 0 until they are known.
+      // Report no value, rather than 0, until the sizes are known.
       for (const gauge of [accounts, subscriptions]) gauge.remove();
       let reading: Promise<void> | undefined;
       let isKnown = false;

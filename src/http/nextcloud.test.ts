@@ -102,7 +102,7 @@ describe("Nextcloud login flow", async () => {
     assert.equal((await show(id, { Authorization: ann.Authorization })).status, 403);
   });
 
-  test("login flow: denied → the app is told at once, and it cannot be allowed any more", async () => {
+  test("login flow: denied → the app is told at once, and it can no longer be allowed", async () => {
     const { token, id } = await startLogin();
     assert.equal((await deny(id)).status, 204);
     assert.equal((await deny(id)).status, 204, "again");

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { isRefused } from "../account-refusals.ts";
+import { isAccountRefusal } from "../account-refusals.ts";
 import { type Accounts, hashSecret } from "../accounts.ts";
 import { readPollToken, startAppLogin } from "../app-logins.ts";
 import { failure } from "../errors.ts";
@@ -110,7 +110,7 @@ function appPasswordRoutes(accounts: Accounts, { clock, hub }: Services): Route[
       if (caller.credential !== undefined) throw failure("session-required");
       const label = userAgentOf(request).slice(0, MAX_LABEL) || "Podcast app";
       const issued = await accounts.createToken(caller, { label, scope: "write", expiresAt: undefined }, clock());
-      if (isRefused(issued)) throw toFailure(issued, "password");
+      if (isAccountRefusal(issued)) throw toFailure(issued, "password");
       return writeOcs(issued.secret);
     }),
     ocs("DELETE", "/ocs/v2.php/core/apppassword", async ({ caller }) => {

@@ -3,8 +3,8 @@ import { hashSecret } from "../accounts.ts";
 import type { OidcConfig, OidcLoginConfig } from "../config.ts";
 import { failure, RequestFailure } from "../errors.ts";
 import type { Identity } from "../identities.ts";
-import { readBounded } from "./bounded-fetch.ts";
-import { isSubject, MAX_DOCUMENT_BYTES } from "./oidc.ts";
+import { isSubject, MAX_DOCUMENT_BYTES } from "./jwt-verifier.ts";
+import { readBounded } from "./read-bounded.ts";
 
 const TIMEOUT_S = 5;
 /** How soon a failed discovery is retried, and a successful one refreshed. */
@@ -13,14 +13,14 @@ const MAX_AGE_MS = 600_000;
 /** With `profile`, providers return a name that people recognize. */
 const SCOPE = "openid profile";
 
-/** Ties a response of the provider to the login of one browser. Derived from a secret that only that browser has. */
-export interface Checks {
+/** Tie a response of the provider to the login of one browser. Derived from a secret that only that browser has. */
+export interface LoginSecrets {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
 }
 
-export function checksOf(secret: string): Checks {
+export function loginSecretsOf(secret: string): LoginSecrets {
   const derive = (purpose: string) => hashSecret(`${purpose} ${secret}`);
   return { state: derive("state"), nonce: derive("nonce"), verifier: derive("verifier") };
 }
@@ -28,9 +28,9 @@ export function checksOf(secret: string): Checks {
 /** The authorization code flow of OpenID Connect with PKCE, state and nonce. */
 export interface OidcClient {
   /** The URL at the provider that the browser opens. */
-  authorizationUrl(redirectUri: string, checks: Checks): Promise<string>;
+  authorizationUrl(redirectUri: string, secrets: LoginSecrets): Promise<string>;
   /** The user that the provider authenticated, with a display name. `callback` is the redirect URI with its query. */
-  finish(callback: URL, checks: Checks): Promise<Identity & { readonly label: string }>;
+  finish(callback: URL, secrets: LoginSecrets): Promise<Identity & { readonly label: string }>;
 }
 
 /** Errors are RequestFailures: `oidc-denied`, `oidc-failed` or `identity-provider-unavailable`. */

@@ -222,11 +222,11 @@ test("OIDC keys: unusable key → logged once per cool-down, without the JWT", a
   }
 });
 
-test("OIDC keys: first JWT → loads jose, not earlier", async () => {
+test("OIDC keys: jose → loaded by the first JWT, not before", async () => {
   const script = `
     import { registerHooks } from "node:module";
     registerHooks({ resolve(name, context, next) { if (name === "jose") console.log("jose"); return next(name, context); } });
-    const { createJwtVerifier } = await import(${JSON.stringify(import.meta.resolve("./oidc.ts"))});
+    const { createJwtVerifier } = await import(${JSON.stringify(import.meta.resolve("./jwt-verifier.ts"))});
     const verify = createJwtVerifier({ issuer: "http://127.0.0.1:9", audience: "x" });
     await verify("no JWT", new Date());
     console.log("started");

@@ -1,16 +1,16 @@
-import { isRefused } from "../account-refusals.ts";
+import { isAccountRefusal } from "../account-refusals.ts";
 import { type Accounts, SESSION_MS } from "../accounts.ts";
-import type { AppSignatures } from "../app-signatures.ts";
 import type { OidcConfig } from "../config.ts";
 import { failure, RequestFailure } from "../errors.ts";
 import { findIdentifiedUser, type Identity, linkIdentity } from "../identities.ts";
 import { writeMeta } from "../jsonapi/document.ts";
+import type { Signatures } from "../signatures.ts";
 import { issueTicket, readTicket } from "../tickets.ts";
 import { logFailedSignIn, requireRecentSignIn, toFailure, userAgentOf } from "./accounts.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies, writeCookie } from "./cookies.ts";
 import { JSON_API } from "./dialect.ts";
 import type { Request } from "./exchange.ts";
-import { checksOf, createOidcClient } from "./oidc-client.ts";
+import { createOidcClient, loginSecretsOf } from "./oidc-client.ts";
 import { respond, respondSeeOther } from "./respond.ts";
 import type { Call } from "./router.ts";
 import type { Services } from "./services.ts";
@@ -30,7 +30,7 @@ const MAX_LOGIN_COOKIES = 4;
  */
 export function createOidcLoginHandlers(
   accounts: Accounts,
-  signatures: AppSignatures,
+  signatures: Signatures,
   oidc: OidcConfig & { readonly login: NonNullable<OidcConfig["login"]> },
   { config: { basePath }, authenticate, readClient, serverUrlOf, log, clock }: Services,
 ) {
@@ -41,7 +41,7 @@ export function createOidcLoginHandlers(
 
   const start = async ({ request, response }: Call, subject: string): Promise<void> => {
     const { text, ticket } = await issueTicket(signatures, "oidc login", subject, LOGIN_MS, clock());
-    const url = await client.authorizationUrl(redirectUri(request), checksOf(ticket.random));
+    const url = await client.authorizationUrl(redirectUri(request), loginSecretsOf(ticket.random));
     const document = writeMeta({ authorization_url: url, expires_at: ticket.expiresAt.toISOString() });
     respond(response, 200, JSON_API, document, { "set-cookie": loginCookie(request, text) });
   };
@@ -56,8 +56,8 @@ export function createOidcLoginHandlers(
     for (const text of texts) {
       const ticket = await readTicket(signatures, "oidc login", text, clock());
       if (ticket === undefined) continue;
-      const checks = checksOf(ticket.random);
-      if (checks.state === state) return { subject: ticket.subject, checks };
+      const secrets = loginSecretsOf(ticket.random);
+      if (secrets.state === state) return { subject: ticket.subject, secrets };
     }
     return undefined;
   };
@@ -68,9 +68,13 @@ export function createOidcLoginHandlers(
     if (found === undefined) throw failure("no-account");
     if (found.account.disabledAt !== undefined) throw failure("account-disabled");
     // Without a link the account belongs to the identity, and has no password.
-    const condition = found.linkHash === undefined ? { password: "" } : { credentialHash: found.linkHash };
-    const issued = await accounts.openSession(found.account, condition, userAgentOf(request), clock());
-    if (isRefused(issued)) throw toFailure(issued, "password");
+    const issued = await accounts.openSession(
+      found.account,
+      found.linkHash === undefined ? { passwordHash: "" } : { credentialHash: found.linkHash },
+      userAgentOf(request),
+      clock(),
+    );
+    if (isAccountRefusal(issued)) throw toFailure(issued, "password");
     return writeCookie(issued.secret, SESSION_MS, client, basePath);
   };
 
@@ -79,7 +83,7 @@ export function createOidcLoginHandlers(
     // Another user may have signed in since.
     if (String(caller.user) !== user) throw failure("oidc-failed");
     const linked = await linkIdentity(accounts, caller, identity, identity.label, clock());
-    if (isRefused(linked)) throw toFailure(linked, "password", "identity");
+    if (isAccountRefusal(linked)) throw toFailure(linked, "password", "identity");
   };
 
   /** Returns the cookies to set. Throws if the login fails. */
@@ -89,7 +93,7 @@ export function createOidcLoginHandlers(
     if (login === undefined) throw failure("oidc-failed");
     const refusal = await accounts.countAttempt(readClient(request.raw).networks, clock());
     if (refusal !== undefined) throw toFailure(refusal, "password");
-    const identity = await client.finish(callback, login.checks);
+    const identity = await client.finish(callback, login.secrets);
     if (login.subject === SIGN_IN) return [await signIn(request, identity)];
     await link(request, login.subject, identity);
     return [];

@@ -74,7 +74,7 @@ test("operations document: invalid → 400 with a pointer", async () => {
   assert.deepEqual((await post('{"atomic:operations":[],"data":1}')).json.errors[0].source, { pointer: "/data" });
 });
 
-test("operations document: another spelling of the same JSON → read", async () => {
+test("operations document: another serialization of the same JSON → accepted", async () => {
   assert.equal((await post('{"atomic\\u003aoperations":[]}')).status, 200);
   assert.equal((await post('\ufeff{"atomic:operations":[]}')).status, 200);
   assert.equal((await post(` \r\n\t{"atomic:operations" : [ ] } `)).status, 200);

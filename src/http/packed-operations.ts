@@ -14,8 +14,8 @@ export function packOperations(operations: readonly Operation[]): PackedOperatio
   const others = new Map<number, Operation>();
   for (const [index, operation] of operations.entries()) {
     if (isPlain(operation)) {
-      const { idAsWritten, feedUrl = "", normalizedUrl = "" }: PlainOperation = operation;
-      texts.push(idAsWritten, feedUrl, normalizedUrl);
+      const { idAsSent, feedUrl = "", normalizedUrl = "" }: PlainOperation = operation;
+      texts.push(idAsSent, feedUrl, normalizedUrl);
     } else {
       others.set(index, operation);
       texts.push("", "", "");
@@ -25,7 +25,7 @@ export function packOperations(operations: readonly Operation[]): PackedOperatio
 }
 
 interface PlainOperation {
-  readonly idAsWritten: string;
+  readonly idAsSent: string;
   readonly feedUrl?: string;
   readonly normalizedUrl?: string;
 }
@@ -37,16 +37,14 @@ function isPlain(operation: Operation): operation is RequestedAddition | Request
 
 export function unpackOperations({ texts, others }: PackedOperations): Operation[] {
   return Array.from({ length: texts.length / 3 }, (_, index): Operation => {
-    const [idAsWritten = "", feedUrl = "", normalizedUrl = ""] = [
+    const [idAsSent = "", feedUrl = "", normalizedUrl = ""] = [
       texts[3 * index],
       texts[3 * index + 1],
       texts[3 * index + 2],
     ];
-    const other = idAsWritten === "" ? others.get(index) : undefined;
+    const other = idAsSent === "" ? others.get(index) : undefined;
     if (other !== undefined) return other;
-    const id = idAsWritten.toLowerCase();
-    return feedUrl === ""
-      ? { kind: "remove", id, idAsWritten }
-      : { kind: "add", id, idAsWritten, feedUrl, normalizedUrl };
+    const id = idAsSent.toLowerCase();
+    return feedUrl === "" ? { kind: "remove", id, idAsSent } : { kind: "add", id, idAsSent, feedUrl, normalizedUrl };
   });
 }

@@ -25,7 +25,7 @@ export type ParsedPiece =
   | { readonly operations: PackedOperations; readonly isLast: boolean }
   | { readonly actions: PackedActions; readonly isLast: boolean }
   | { readonly error: ErrorObject }
-  | { readonly notOpml: string; readonly line: number | undefined }
+  | { readonly opmlError: string; readonly line: number | undefined }
   /** The thread ended while parsing. */
   | { readonly isTooComplex: true };
 
@@ -54,7 +54,7 @@ async function start(job: ParseJob): Promise<ParsedPiece> {
     return nextPiece();
   } catch (error) {
     if (error instanceof RequestFailure) return { error: error.error };
-    if (error instanceof InvalidOpml) return { notOpml: error.message, line: error.line };
+    if (error instanceof InvalidOpml) return { opmlError: error.message, line: error.line };
     throw error;
   } finally {
     free(job.bytes);

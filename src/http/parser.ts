@@ -135,7 +135,7 @@ class ParserThread {
       let piece = await ask(worker, job);
       for (;;) {
         if ("error" in piece) throw new RequestFailure(piece.error);
-        if ("notOpml" in piece) throw new InvalidOpml(piece.notOpml, piece.line);
+        if ("opmlError" in piece) throw new InvalidOpml(piece.opmlError, piece.line);
         if ("isTooComplex" in piece) throw tooComplex(job);
         for (const item of itemsOf(piece)) items.push(item);
         if (piece.isLast) return items;

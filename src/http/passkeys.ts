@@ -1,4 +1,4 @@
-import { isRefused } from "../account-refusals.ts";
+import { isAccountRefusal } from "../account-refusals.ts";
 import type { Accounts } from "../accounts.ts";
 import { failure } from "../errors.ts";
 import { credentialResource, readNewPasskey } from "../jsonapi/accounts.ts";
@@ -34,7 +34,7 @@ export function createPasskeyHandlers(accounts: Accounts, passkeys: Passkeys, se
       const { label: name, passkey } = readNewPasskey(await readJson(request, response, maxBytes));
       const site = siteOf(request.raw, services);
       const added = await passkeys.add(caller, { name, response: passkey, site }, clock());
-      if (isRefused(added)) throw toFailure(added, "password", "passkey");
+      if (isAccountRefusal(added)) throw toFailure(added, "password", "passkey");
       const data = credentialResource({ ...added.credential, label: added.name }, config.basePath);
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },

@@ -1,4 +1,4 @@
-import { isRefused } from "../account-refusals.ts";
+import { isAccountRefusal } from "../account-refusals.ts";
 import { isValidAt, NOBODY } from "../account-store.ts";
 import type { Accounts } from "../accounts.ts";
 import { failure } from "../errors.ts";
@@ -41,11 +41,11 @@ export function createPeopleHandlers(
       throw error;
     }
   };
-  const windowOf = ({ number, size }: PageQuery) => ({ offset: (number - 1) * size, size });
+  const rangeOf = ({ number, size }: PageQuery) => ({ offset: (number - 1) * size, size });
 
   return {
     async list({ response, query }: Call<PageQuery>): Promise<void> {
-      const { people: some, total } = await people.page(windowOf(query));
+      const { people: some, total } = await people.page(rangeOf(query));
       const resources = some.map((person) => accountResource(person, basePath));
       respond(response, 200, JSON_API, writePage(resources, total, `${basePath}/v1/accounts`, query));
     },
@@ -80,7 +80,7 @@ export function createPeopleHandlers(
     async createResetLink(call: Call): Promise<void> {
       const { request, response, caller, params } = call;
       const issued = await administer(call, () => people.createResetLink(caller, userOf(params), clock()));
-      if (isRefused(issued)) {
+      if (isAccountRefusal(issued)) {
         if (issued.reason === "gone") throw notFound("Account");
         throw issued.reason === "full" ? tooMany(MAX_RESET_LINKS) : toFailure(issued, "password");
       }
@@ -100,7 +100,7 @@ export function createPeopleHandlers(
       const { request, response, caller, maxBytes } = call;
       const wanted = readInvitation(await readJson(request, response, maxBytes), clock());
       const issued = await administer(call, () => people.invite(caller, clock(), wanted));
-      if (isRefused(issued)) throw tooMany(MAX_INVITATIONS);
+      if (isAccountRefusal(issued)) throw tooMany(MAX_INVITATIONS);
       const url = `${serverUrlOf(request.raw)}/join#${issued.secret}`;
       const data = invitationResource(issued.credential, basePath, url);
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
@@ -114,7 +114,7 @@ export function createPeopleHandlers(
     },
 
     async auditLog({ response, query }: Call<PageQuery>): Promise<void> {
-      const { entries, total } = await people.auditLog(windowOf(query));
+      const { entries, total } = await people.auditLog(rangeOf(query));
       const document = writePage(entries.map(auditResource), total, `${basePath}/v1/audit-log`, query);
       respond(response, 200, JSON_API, document);
     },

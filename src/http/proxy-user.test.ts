@@ -127,7 +127,7 @@ suite("header of a proxy", () => {
     assert.equal((await server.call("POST", login, { headers: { Authorization } })).status, 200);
   });
 
-  test("header: deleted account → no access any more", async () => {
+  test("header: deleted account → no longer has access", async () => {
     assert.equal((await server.call("DELETE", "/v1/me", as("bob"))).status, 204);
     assert.equal(codeOf(await server.call("GET", "/v1/me", as("bob"))), "no-account");
   });

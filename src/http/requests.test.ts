@@ -107,7 +107,7 @@ test("http: a trailing slash → 404 for every method", async () => {
     assert.equal((await call(method, "/v1/subscriptions/")).status, 404, method);
 });
 
-test("http: override, forwarding and conditional headers → ignored", async () => {
+test("http: override, forwarding and non-matching conditional headers → ignored", async () => {
   const { call, list, ids } = await serverWith(1);
   const expected = await list();
   const tricks = {

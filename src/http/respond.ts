@@ -26,7 +26,7 @@ export const LINGER_MS = 1_000;
 
 /** A long response is sent in pieces of this size. */
 const PIECE_BYTES = 64 * 1024;
-/** A client must read what was sent within this time and at this rate. */
+/** To read what was sent, a client has this much time, plus the time that the minimum rate allows. */
 const READING_MS = 10_000;
 const MIN_BYTES_PER_SECOND = 8 * 1024;
 

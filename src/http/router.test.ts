@@ -18,10 +18,10 @@ const router = new Router([
 
 const find = (path: string) => {
   const match = router.find(path);
-  return match && [match.resource.path, { ...match.params }];
+  return match && [match.pathRoutes.path, { ...match.params }];
 };
 
-test("router: fixed and parametric paths → the resource and its decoded parameters", () => {
+test("router: fixed and parametric paths → the path and its decoded parameters", () => {
   assert.deepEqual(find("/"), ["/", {}]);
   assert.deepEqual(find("/v1/subscriptions"), ["/v1/subscriptions", {}]);
   assert.deepEqual(find("/v1/subscr%69ptions"), ["/v1/subscriptions", {}]);
@@ -49,7 +49,7 @@ test("router: an unknown path or an empty parameter → no match", () => {
     assert.equal(find(path), undefined, path);
 });
 
-test("router: the method → its route, HEAD that of GET; another → 405 with Allow; no match → 404, or 400 if malformed", () => {
+test("router: known method → its route (HEAD uses GET's); unknown method → 405 with Allow; no match → 404, or 400 if malformed", () => {
   const choose = (method: string, url: string) => {
     try {
       return routeOf(router.find(url), { method, url } as IncomingMessage).method;

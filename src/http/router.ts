@@ -67,7 +67,7 @@ export function route<Query = void>(method: Method, path: string, declaration: D
 export const anyQuery = () => undefined;
 
 /** All routes of one path. */
-export interface Resource {
+export interface PathRoutes {
   readonly path: string;
   readonly routes: ReadonlyMap<string, Route>;
   /** The value of the Allow header. */
@@ -76,7 +76,7 @@ export interface Resource {
 }
 
 export interface Match {
-  readonly resource: Resource;
+  readonly pathRoutes: PathRoutes;
   readonly params: Params;
 }
 
@@ -84,22 +84,22 @@ export interface Match {
 const MAX_PARAM_LENGTH = 64 * 1024;
 
 export class Router {
-  /** Finds resources by path. Methods are handled by `routeOf`, so all paths are registered under GET. */
+  /** Finds `PathRoutes` by path. Methods are handled by `routeOf`, so all paths are registered under GET. */
   readonly #tree = createTree({ maxParamLength: MAX_PARAM_LENGTH });
 
   constructor(routes: readonly Route[]) {
     for (const [path, own] of Map.groupBy(routes, (each) => each.path))
-      this.#tree.on("GET", path, () => undefined, createResource(path, own));
+      this.#tree.on("GET", path, () => undefined, createPathRoutes(path, own));
   }
 
   find(path: string): Match | undefined {
     const found = this.#tree.find("GET", path);
     if (found === null || Object.values(found.params).includes("")) return undefined;
-    return { resource: found.store as Resource, params: found.params };
+    return { pathRoutes: found.store as PathRoutes, params: found.params };
   }
 }
 
-function createResource(path: string, routes: readonly Route[]): Resource {
+function createPathRoutes(path: string, routes: readonly Route[]): PathRoutes {
   const byMethod = new Map(routes.flatMap((each) => methodsOf(each).map((method) => [method, each] as const)));
   const dialect = routes[0]?.dialect ?? JSON_API;
   return { path, routes: byMethod, allow: [...byMethod.keys()].join(", "), dialect };
@@ -113,7 +113,7 @@ function methodsOf({ method, access }: Route): readonly string[] {
 /** Throws unless the path exists and has a route for the method. */
 export function routeOf(match: Match | undefined, { method, url = "/" }: IncomingMessage): Route {
   if (match === undefined) throw failure(hasValidPercentEncoding(url) ? "unknown-path" : "malformed-target");
-  const { routes, allow } = match.resource;
+  const { routes, allow } = match.pathRoutes;
   const found = routes.get(method ?? "");
   if (found === undefined) throw failure("method-not-allowed", { methods: allow, headers: { allow } });
   return found;

@@ -1,5 +1,4 @@
 import type { Accounts } from "../accounts.ts";
-import type { AppSignatures } from "../app-signatures.ts";
 import {
   readActionListQuery,
   readChangesQuery,
@@ -11,6 +10,7 @@ import {
   readRemovalsQuery,
 } from "../jsonapi/query.ts";
 import { Passkeys } from "../passkeys.ts";
+import type { Signatures } from "../signatures.ts";
 import { createAccountHandlers, createMeHandlers } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
 import { createAppDataHandlers } from "./app-data.ts";
@@ -38,8 +38,8 @@ import { createSubscriptionHandlers } from "./subscriptions.ts";
 
 /** A document with one subscription. */
 const MAX_SUBSCRIPTION_BYTES = 64 * 1024;
-/** Account documents are short, so a password of a megabyte is not even read. */
-const MAX_ACCOUNT_BYTES = 16 * 1024;
+/** Documents about accounts, devices and searches are short, so a password of a megabyte is not even read. */
+const MAX_SMALL_DOCUMENT_BYTES = 16 * 1024;
 
 /** Every route of the server. */
 export function createRoutes(services: Services, isDraining: () => boolean): Route[] {
@@ -81,7 +81,7 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
 
     route("POST", "/v1/feed-searches", {
       access: "write",
-      body: { maxBytes: MAX_ACCOUNT_BYTES },
+      body: { maxBytes: MAX_SMALL_DOCUMENT_BYTES },
       run: createFeedSearchHandler(services),
     }),
 
@@ -103,7 +103,7 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
     route("GET", "/v1/devices/:device", { access: "read", run: appData.getDevice }),
     route("PATCH", "/v1/devices/:device", {
       access: "write",
-      body: { maxBytes: MAX_ACCOUNT_BYTES },
+      body: { maxBytes: MAX_SMALL_DOCUMENT_BYTES },
       run: appData.changeDevice,
     }),
     route("DELETE", "/v1/devices/:device", { access: "write", run: appData.forgetDevice }),
@@ -133,7 +133,7 @@ function accountRoutes(services: Services): Route[] {
   const accounts = createAccountHandlers(services.accounts, passkeys, services);
   const ownPasskeys = createPasskeyHandlers(services.accounts, passkeys, services);
   const logins = createAppLoginHandlers(services.accounts, signatures, services);
-  const body = { maxBytes: MAX_ACCOUNT_BYTES };
+  const body = { maxBytes: MAX_SMALL_DOCUMENT_BYTES };
   const query = readPageQuery;
   const { listCredentials, getCredential, revokeCredential } = accounts;
   return [
@@ -173,7 +173,7 @@ function accountRoutes(services: Services): Route[] {
 }
 
 function peopleRoutes(people: ReturnType<typeof createPeopleHandlers>): Route[] {
-  const body = { maxBytes: MAX_ACCOUNT_BYTES };
+  const body = { maxBytes: MAX_SMALL_DOCUMENT_BYTES };
   const query = readPageQuery;
   return [
     route("GET", "/v1/accounts", { access: "admin", query, run: people.list }),
@@ -190,7 +190,7 @@ function peopleRoutes(people: ReturnType<typeof createPeopleHandlers>): Route[] 
   ];
 }
 
-function oidcRoutes(accounts: Accounts, signatures: AppSignatures, services: Services): Route[] {
+function oidcRoutes(accounts: Accounts, signatures: Signatures, services: Services): Route[] {
   const oidc = services.config.accounts?.oidc;
   if (oidc?.login === undefined) return [];
   const login = createOidcLoginHandlers(accounts, signatures, { ...oidc, login: oidc.login }, services);

@@ -23,8 +23,8 @@ import { type Dialect, GPODDER, JSON_API } from "./dialect.ts";
 import { EventHub } from "./event-hub.ts";
 import { type Logger, Request, type Response } from "./exchange.ts";
 import { createGuard, type RouteFamily } from "./guard.ts";
+import { createJwtVerifier, type VerifyJwt } from "./jwt-verifier.ts";
 import type { Metrics } from "./metrics.ts";
-import { createJwtVerifier, type VerifyJwt } from "./oidc.ts";
 import { createProxyUserReader } from "./proxy-user.ts";
 import { chargeUnsent, respondToFailure } from "./respond.ts";
 import { type Match, pathOf, type Route, Router, routeOf, toOriginForm } from "./router.ts";
@@ -150,14 +150,14 @@ export function createServer(options: ServerOptions): Server {
       await route.handle(request, response, caller, params);
     } catch (error) {
       await packetParsed();
-      respondToFailure(error, request, response, match?.resource.dialect ?? dialectOf(raw.url ?? ""));
+      respondToFailure(error, request, response, match?.pathRoutes.dialect ?? dialectOf(raw.url ?? ""));
     } finally {
       // The hub disconnects stream clients that do not read.
       if (!request.isStream) chargeUnsent(request, response);
       request.markHandled();
     }
   };
-  /** Finds the resource, and sets the URL without the base path. Some apps repeat slashes between the parts of a path. */
+  /** Finds the routes, and sets the URL without the base path. Some apps repeat slashes between the parts of a path. */
   const findAndRewriteUrl = (raw: IncomingMessage, target: string): Match | undefined => {
     raw.url = removeBasePath(target);
     const match = router.find(pathOf(raw.url));
@@ -165,7 +165,7 @@ export function createServer(options: ServerOptions): Server {
     const path = pathOf(target);
     const url = removeBasePath(path.replaceAll(/\/{2,}/g, "/") + target.slice(path.length));
     const found = router.find(pathOf(url));
-    if (found?.resource.dialect.app === undefined) return undefined;
+    if (found?.pathRoutes.dialect.app === undefined) return undefined;
     raw.url = url;
     return found;
   };
@@ -175,9 +175,9 @@ export function createServer(options: ServerOptions): Server {
     if (metrics === undefined && !isSlow && !isVerbose) return;
     const { method } = request;
     const { statusCode: status, writableFinished } = response;
-    const route = match?.resource.path ?? "none";
+    const route = match?.pathRoutes.path ?? "none";
     metrics?.observeRequest(method, route, status, ms / 1000);
-    if (match?.resource.dialect.app !== undefined) metrics?.countAppRequest(request.headers["user-agent"], status);
+    if (match?.pathRoutes.dialect.app !== undefined) metrics?.countAppRequest(request.headers["user-agent"], status);
     const line = { reqId: request.id, method, route, status, ms };
     if (isSlow) slowRequests.add(line, status < 400 && writableFinished);
     else if (isVerbose) log.debug(line, "request");
@@ -197,7 +197,7 @@ export function createServer(options: ServerOptions): Server {
       });
     },
     config.limits,
-    (path) => router.find(removeBasePath(path))?.resource,
+    (path) => router.find(removeBasePath(path))?.pathRoutes,
     createNetworkCheck(config.trustedProxies),
     admission.memory,
     networkOf,
@@ -240,8 +240,8 @@ function dialectOf(url: string): Dialect {
 }
 
 function familyOf(match: Match | undefined): RouteFamily {
-  if (match?.resource.dialect.app !== undefined) return "app";
-  return match?.resource.path.startsWith("/v1/") === true ? "api" : "page";
+  if (match?.pathRoutes.dialect.app !== undefined) return "app";
+  return match?.pathRoutes.path.startsWith("/v1/") === true ? "api" : "page";
 }
 
 /** Removes the base path. A proxy may forward the path with or without it; both work. */

@@ -24,7 +24,7 @@ describe("sessions", async () => {
   const me = (Cookie: string) => call("GET", "/v1/me", { headers: { Cookie } });
   const sessions = async (Cookie: string) => (await call("GET", "/v1/sessions", { headers: { Cookie } })).json.data;
 
-  test("sessions: sign-in with a given session id → a new id", async () => {
+  test("sessions: sign-in with a preset session cookie → a new session (session fixation)", async () => {
     const { name } = await newUser(server);
     const preset = `earmark=${"A".repeat(43)}`;
     const response = await call("POST", "/v1/sessions", {

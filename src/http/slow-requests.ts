@@ -4,8 +4,8 @@ const MAX_LINES = 10;
 const WINDOW_MS = 60_000;
 
 /**
- * Logs slow requests: at most ten per minute, then the number omitted, so that slow clients cannot fill the log. Failed
- * and aborted requests are counted separately, so that they cannot crowd out successful ones.
+ * Logs slow requests: at most ten per minute, then a count of those omitted, so that slow clients cannot fill the log.
+ * Failed and aborted requests are counted separately, so that they cannot crowd out successful ones.
  */
 export class SlowRequestLog {
   readonly #log: Logger;

@@ -94,7 +94,7 @@ test("list: an item → the same as fetched by id", async () => {
   assert.deepEqual(Object.keys(item), ["type", "id", "attributes", "links"]);
 });
 
-test("list: fields → only these, and in every link", async () => {
+test("list: fields → only these attributes; every link repeats the parameter", async () => {
   const { list, call, ids } = await serverWith(3);
   const page = await list("?fields[subscription]=feed_url&page[size]=2");
   assert.deepEqual(page.data[0], {

@@ -95,7 +95,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
 
     async remove({ response, caller, params }: Call): Promise<void> {
       const id = idOf(params);
-      await change(caller, { kind: "remove", id, idAsWritten: id });
+      await change(caller, { kind: "remove", id, idAsSent: id });
       respondEmpty(response);
     },
   };

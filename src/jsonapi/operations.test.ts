@@ -21,7 +21,7 @@ function malformedOf(operation: Operation | undefined): Malformed {
 
 test("operations: a valid operation → an addition with its id both in lower case and as sent", () => {
   assert.deepEqual(add(RESOURCE), ADDITION);
-  assert.deepEqual(add({ ...RESOURCE, id: ID.toUpperCase() }), { ...ADDITION, idAsWritten: ID.toUpperCase() });
+  assert.deepEqual(add({ ...RESOURCE, id: ID.toUpperCase() }), { ...ADDITION, idAsSent: ID.toUpperCase() });
 });
 
 test("operations: an invalid document → 400 with a pointer to the invalid value", () => {
@@ -158,7 +158,7 @@ test("results: additions, conflicts and invalid operations → result N for oper
   const guid = ID.toUpperCase();
   const written = JSON.parse(
     writeResults(
-      [...Array(4).fill({ ...ADDITION, idAsWritten: guid }), { code: "invalid-id", pointer: "" }],
+      [...Array(4).fill({ ...ADDITION, idAsSent: guid }), { code: "invalid-id", pointer: "" }],
       [SUBSCRIPTION, ...CONFLICTS.map(([code]) => conflict(code)), SUBSCRIPTION, { code: "invalid-id", pointer: "" }],
       "/p",
       META,

@@ -32,8 +32,8 @@ export function notAnObject(): RequestFailure {
 
 interface RequestedId {
   readonly id: string;
-  /** The id as the client wrote it. */
-  readonly idAsWritten: string;
+  /** The id as the client sent it. */
+  readonly idAsSent: string;
 }
 
 export type RequestedAddition = Addition & RequestedId;
@@ -83,12 +83,11 @@ export function readAddition(resource: Members): RequestedAddition | Malformed {
     return { code: "feed-url-missing", pointer: "attributes" in resource ? "/attributes" : "" };
   const feedAttributes = readFeed(attributes);
   if (isMalformed(feedAttributes)) return feedAttributes;
-  const { id, idAsWritten } = identity;
+  const { id, idAsSent } = identity;
   const { feedUrl, normalizedUrl } = feedAttributes;
-  if (!("title" in attributes || "folders" in attributes))
-    return { kind: "add", id, idAsWritten, feedUrl, normalizedUrl };
+  if (!("title" in attributes || "folders" in attributes)) return { kind: "add", id, idAsSent, feedUrl, normalizedUrl };
   const details = readDetails(attributes);
-  return isMalformed(details) ? details : { kind: "add", id, idAsWritten, feedUrl, normalizedUrl, ...details };
+  return isMalformed(details) ? details : { kind: "add", id, idAsSent, feedUrl, normalizedUrl, ...details };
 }
 
 /** The same for an update, whose attributes are all optional. */
@@ -115,7 +114,7 @@ function readIdentity(resource: Members): RequestedId | Malformed {
   if (typeof type !== "string") return { code: "type-missing", pointer: "type" in resource ? "/type" : "" };
   if (type !== SUBSCRIPTION_TYPE) return { code: "type-mismatch", pointer: "/type" };
   if (typeof id !== "string" || !isUuidLike(id)) return { code: "invalid-id", pointer: "id" in resource ? "/id" : "" };
-  return { id: id.toLowerCase(), idAsWritten: id };
+  return { id: id.toLowerCase(), idAsSent: id };
 }
 
 function readFeed(attributes: Members): { readonly feedUrl: string; readonly normalizedUrl: string } | Malformed {
@@ -169,9 +168,9 @@ export function refusalError(
     case "already-subscribed":
     case "id-in-use": {
       const { code, existingId } = refusal;
-      const { idAsWritten, feedUrl }: { readonly idAsWritten: string; readonly feedUrl?: string } = change;
+      const { idAsSent, feedUrl }: { readonly idAsSent: string; readonly feedUrl?: string } = change;
       const existing = code === "already-subscribed" ? { existing_id: existingId } : {};
-      const meta = { feed_url: feedUrl, guid: idAsWritten, ...existing };
+      const meta = { feed_url: feedUrl, guid: idAsSent, ...existing };
       return createError(code, { source: { pointer: toDocumentPointer(CONFLICT_POINTERS[code]) }, meta });
     }
     case "quota-exceeded": {

@@ -10,7 +10,7 @@ export interface Address {
 /** All addresses of a host name. */
 export type Resolve = (host: string) => Promise<readonly Address[]>;
 
-export interface Network {
+export interface Connector {
   readonly resolve: Resolve;
   /** Whether the server may connect to an IP address. */
   readonly isAllowed: (address: string) => boolean;
@@ -26,11 +26,11 @@ const ATTEMPT_MS = 1_000;
  * Connects to the host of a URL, if all its addresses are allowed. The name is resolved once, and the socket gets exactly
  * the addresses that were checked, so a second DNS response that differs has no effect.
  */
-export async function connectPublic(url: URL, network: Network, signal: AbortSignal): Promise<Socket> {
+export async function connectPublic(url: URL, connector: Connector, signal: AbortSignal): Promise<Socket> {
   const isTls = url.protocol === "https:";
   // IPv6 addresses are in brackets.
   const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  const addresses = await resolveAllowed(host, network);
+  const addresses = await resolveAllowed(host, connector);
   signal.throwIfAborted();
   const socket = connectTcp({
     host,
@@ -42,7 +42,7 @@ export async function connectPublic(url: URL, network: Network, signal: AbortSig
   });
   await waitForEvent(socket, "connect", "unreachable");
   // In case the socket connected to anything but the addresses that were checked.
-  if (!network.isAllowed(socket.remoteAddress ?? "")) {
+  if (!connector.isAllowed(socket.remoteAddress ?? "")) {
     socket.destroy();
     throw new FetchError("not-public");
   }
@@ -51,18 +51,18 @@ export async function connectPublic(url: URL, network: Network, signal: AbortSig
     socket,
     ...(isIP(host) === 0 ? { servername: host } : { host }),
     ALPNProtocols: ["http/1.1"],
-    secureContext: network.secureContext,
+    secureContext: connector.secureContext,
     rejectUnauthorized: true,
   });
   await waitForEvent(secure, "secureConnect", "tls");
   return secure;
 }
 
-async function resolveAllowed(host: string, network: Network): Promise<readonly Address[]> {
+async function resolveAllowed(host: string, connector: Connector): Promise<readonly Address[]> {
   const family = isIP(host);
-  const addresses = family === 0 ? await lookup(host, network.resolve) : [{ address: host, family }];
+  const addresses = family === 0 ? await lookup(host, connector.resolve) : [{ address: host, family }];
   if (addresses.length === 0) throw new FetchError("dns");
-  if (!addresses.every(({ address }) => network.isAllowed(address))) throw new FetchError("not-public");
+  if (!addresses.every(({ address }) => connector.isAllowed(address))) throw new FetchError("not-public");
   return addresses.slice(0, MAX_ADDRESSES);
 }
 

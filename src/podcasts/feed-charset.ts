@@ -30,7 +30,7 @@ export class FeedDecoder {
   }
 
   #decodeStart(): string {
-    const label = bomOf(this.#start) ?? charsetOf(this.#contentType) ?? declaredIn(this.#start);
+    const label = sniffUnicode(this.#start) ?? charsetOf(this.#contentType) ?? declaredIn(this.#start);
     this.#decoder = createDecoder(label);
     return this.#decoder.decode(this.#start, { stream: true });
   }
@@ -83,7 +83,7 @@ function endOfCharacters(bytes: Uint8Array): number {
 }
 
 /** Also detects UTF-16 without a byte order mark, if the document begins with `<` or `{`. */
-function bomOf(start: Uint8Array): string | undefined {
+function sniffUnicode(start: Uint8Array): string | undefined {
   const [first = 0, second = 0, third] = start;
   if (first === 0xef && second === 0xbb && third === 0xbf) return "utf-8";
   const isMarkup = (byte: number) => byte === 0x3c || byte === 0x7b;

@@ -16,7 +16,7 @@ export interface FeedRequest {
   /** From the last response, for a conditional request. */
   readonly etag?: string | undefined;
   readonly lastModified?: string | undefined;
-  /** From the last response: whether to send the user agent with `SUFFIX` (fetch-feed.ts) first. */
+  /** From the last response: whether to send the user agent with `USER_AGENT_SUFFIX` (fetch-feed.ts) first. */
   readonly needsUserAgentSuffix?: boolean | undefined;
 }
 
@@ -66,7 +66,7 @@ export interface FeedRead extends FetchSuccess {
   readonly metadata: FeedMetadata;
   readonly etag?: string;
   readonly lastModified?: string;
-  /** Whether the server accepted only the user agent with `SUFFIX` (fetch-feed.ts). To be passed on in the next request. */
+  /** Whether the server accepted only the user agent with `USER_AGENT_SUFFIX`. To be passed on in the next request. */
   readonly needsUserAgentSuffix: boolean;
 }
 

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import type { Network } from "./connect-public.ts";
+import type { Connector } from "./connect-public.ts";
 import type { FeedOutcome, FeedRequest, FetchFailure, ImageOutcome, PageOutcome, Timeouts } from "./feed.ts";
 import { FetchError } from "./fetch-error.ts";
 import { type FetchLimits, fetchPublic, type PublicResponse } from "./fetch-public.ts";
@@ -12,8 +12,8 @@ const { validateHeaderValue } = process.getBuiltinModule("node:http");
 
 const MIB = 1024 * 1024;
 
-export interface Client {
-  readonly network: Network;
+export interface FetchContext {
+  readonly connector: Connector;
   readonly userAgent: string;
   readonly timeouts: Timeouts;
 }
@@ -30,7 +30,7 @@ const ACCEPT_IMAGE = "image/webp, image/jpeg, image/png, */*;q=0.5";
 const PAGE_MS = 15_000;
 
 /** Some hosts accept only known podcast apps, which they recognize by this part of Apple's user agent. */
-const SUFFIX = "; like iTMS";
+const USER_AGENT_SUFFIX = "; like iTMS";
 
 /** Longest ETag or Last-Modified that is stored. */
 const MAX_VALIDATOR = 500;
@@ -38,14 +38,18 @@ const MAX_VALIDATOR = 500;
 /** Bot protection rejected the request; it is retried once, with the other user agent. */
 class Challenged extends Error {}
 
-export async function fetchFeed(client: Client, request: FeedRequest, signal: AbortSignal): Promise<FeedOutcome> {
+export async function fetchFeed(
+  context: FetchContext,
+  request: FeedRequest,
+  signal: AbortSignal,
+): Promise<FeedOutcome> {
   const startsWithSuffix = request.needsUserAgentSuffix === true;
   try {
     try {
-      return await fetchOnce(client, request, startsWithSuffix, signal, true);
+      return await fetchOnce(context, request, startsWithSuffix, signal, true);
     } catch (error) {
       if (!(error instanceof Challenged)) throw error;
-      return await fetchOnce(client, request, !startsWithSuffix, signal, false);
+      return await fetchOnce(context, request, !startsWithSuffix, signal, false);
     }
   } catch (error) {
     return toFailure(error);
@@ -53,20 +57,20 @@ export async function fetchFeed(client: Client, request: FeedRequest, signal: Ab
 }
 
 function fetchOnce(
-  client: Client,
+  context: FetchContext,
   { url, etag, lastModified }: FeedRequest,
   hasSuffix: boolean,
   signal: AbortSignal,
   mayRetry: boolean,
 ): Promise<FeedOutcome> {
   const headers = {
-    ...headersOf(client, ACCEPT_FEED, hasSuffix),
+    ...headersOf(context, ACCEPT_FEED, hasSuffix),
     ...validatorHeader("if-none-match", etag),
     ...validatorHeader("if-modified-since", lastModified),
   };
   const isConditional = "if-none-match" in headers || "if-modified-since" in headers;
-  const limits = { ...client.timeouts, ...FEED_BYTES };
-  return fetchPublic(client.network, { url, credentialsUrl: url, headers, limits, signal }, async (response) => {
+  const limits = { ...context.timeouts, ...FEED_BYTES };
+  return fetchPublic(context.connector, { url, credentialsUrl: url, headers, limits, signal }, async (response) => {
     if (mayRetry && isChallenge(response)) throw new Challenged();
     const received = {
       ...(response.permanentTarget === undefined ? {} : { permanentTarget: response.permanentTarget }),
@@ -110,16 +114,16 @@ async function readMetadata({ body, url, headers }: PublicResponse) {
 
 /** @param feedUrl Its credentials are sent if the image has the same origin, or the same host upgraded to https. */
 export async function fetchImage(
-  client: Client,
+  context: FetchContext,
   url: string,
   feedUrl: string | undefined,
   signal: AbortSignal,
 ): Promise<ImageOutcome> {
-  const limits: FetchLimits = { ...client.timeouts, ...IMAGE_BYTES };
-  const headers = headersOf(client, ACCEPT_IMAGE, false);
+  const limits: FetchLimits = { ...context.timeouts, ...IMAGE_BYTES };
+  const headers = headersOf(context, ACCEPT_IMAGE, false);
   try {
     return await fetchPublic(
-      client.network,
+      context.connector,
       { url, credentialsUrl: feedUrl ?? url, headers, limits, signal },
       async (response): Promise<ImageOutcome> => {
         if (response.status !== 200) return toStatusFailure(response);
@@ -133,12 +137,12 @@ export async function fetchImage(
 }
 
 /** The feeds that a page declares; if the URL is itself a feed, that feed. */
-export async function fetchPage(client: Client, url: string, signal: AbortSignal): Promise<PageOutcome> {
-  const { timeouts, network } = client;
+export async function fetchPage(context: FetchContext, url: string, signal: AbortSignal): Promise<PageOutcome> {
+  const { timeouts, connector } = context;
   const limits = { ...timeouts, totalMs: Math.min(timeouts.totalMs, PAGE_MS), ...FEED_BYTES };
-  const headers = headersOf(client, ACCEPT_PAGE, false);
+  const headers = headersOf(context, ACCEPT_PAGE, false);
   try {
-    return await fetchPublic(network, { url, credentialsUrl: url, headers, limits, signal }, async (response) => {
+    return await fetchPublic(connector, { url, credentialsUrl: url, headers, limits, signal }, async (response) => {
       if (response.status !== 200) return toStatusFailure(response);
       const contentType = response.headers["content-type"];
       const reader = new FeedReader(response.url, contentType);
@@ -146,7 +150,7 @@ export async function fetchPage(client: Client, url: string, signal: AbortSignal
       const metadata = reader.end();
       if (metadata !== undefined)
         return { kind: "read", feeds: [{ feedUrl: url, ...optional("title", metadata.title) }] };
-      return { kind: "read", feeds: readPage(decodePage(bytes, contentType), response.url, network.isAllowed) };
+      return { kind: "read", feeds: readPage(decodePage(bytes, contentType), response.url, connector.isAllowed) };
     });
   } catch (error) {
     return toFailure(error);
@@ -181,8 +185,8 @@ async function readAll(body: AsyncIterable<Uint8Array>): Promise<Uint8Array> {
   return bytes;
 }
 
-function headersOf({ userAgent }: Client, accept: string, hasSuffix: boolean): OutgoingHttpHeaders {
-  return { accept, "user-agent": hasSuffix ? userAgent + SUFFIX : userAgent };
+function headersOf({ userAgent }: FetchContext, accept: string, hasSuffix: boolean): OutgoingHttpHeaders {
+  return { accept, "user-agent": hasSuffix ? userAgent + USER_AGENT_SUFFIX : userAgent };
 }
 
 function isChallenge({ status, headers }: PublicResponse): boolean {

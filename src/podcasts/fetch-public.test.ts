@@ -10,7 +10,7 @@ import { createSecureContext } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, deflateSync, gzipSync } from "node:zlib";
 import { listen } from "../../test/support/listen.ts";
-import { mayHaveCredentials } from "./fetch-public.ts";
+import { mayReceiveCredentials } from "./fetch-public.ts";
 import { FEED, fetchDirectly, reasonOf, redirect, serve, serveRaw, USER_AGENT } from "./fetch-test-support.ts";
 
 const reason = async (...args: Parameters<typeof fetchDirectly>) => reasonOf(await fetchDirectly(...args));
@@ -204,7 +204,7 @@ test("credentials: other host, port or scheme → no; upgrade to https on the sa
     ["http://a.example:8080/", "https://a.example/", false],
     ["http://a.example/", "https://b.example/", false],
   ] as const)
-    assert.equal(mayHaveCredentials(new URL(from), new URL(to)), expected, `${from} → ${to}`);
+    assert.equal(mayReceiveCredentials(new URL(from), new URL(to)), expected, `${from} → ${to}`);
 });
 
 test("content encodings: gzip, br, deflate → decoded; several, unknown, broken, truncated → malformed", async () => {

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { pipeline } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
-import { connectPublic, type Network } from "./connect-public.ts";
+import { type Connector, connectPublic } from "./connect-public.ts";
 import type { Timeouts } from "./feed.ts";
 import { isWebUrl, toWebUrl } from "./feed-text.ts";
 import { FetchError } from "./fetch-error.ts";
@@ -53,7 +53,7 @@ const BLOCKED_PORTS = new Set(
  * like the first one. Throws a FetchError.
  */
 export async function fetchPublic<Result>(
-  network: Network,
+  connector: Connector,
   { url, credentialsUrl, headers, limits, signal }: PublicRequest,
   use: (response: PublicResponse) => Promise<Result>,
 ): Promise<Result> {
@@ -65,7 +65,7 @@ export async function fetchPublic<Result>(
   const run = async () => {
     const credentials = URL.parse(credentialsUrl);
     const send = (to: URL) =>
-      sendRequest(to, network, { ...headers, ...authorization(credentials, to) }, limits, controller);
+      sendRequest(to, connector, { ...headers, ...authorization(credentials, to) }, limits, controller);
     const { response, url: last, permanentTarget } = await followRedirects(readUrl(url), credentials, send);
     const body = readBody(response, limits);
     return use({ status: response.statusCode ?? 0, headers: response.headers, url: last, permanentTarget, body });
@@ -138,7 +138,7 @@ function readLocation(location: string | undefined, base: URL): URL {
 }
 
 /** Only the same origin gets the credentials, or the same host if the URL was upgraded from http to https. */
-export function mayHaveCredentials(from: URL, to: URL): boolean {
+export function mayReceiveCredentials(from: URL, to: URL): boolean {
   if (from.origin === to.origin) return true;
   const isUpgrade = from.protocol === "http:" && to.protocol === "https:";
   return isUpgrade && from.port === "" && to.port === "" && from.hostname === to.hostname;
@@ -146,7 +146,7 @@ export function mayHaveCredentials(from: URL, to: URL): boolean {
 
 function authorization(credentials: URL | null, to: URL): OutgoingHttpHeaders {
   if (credentials === null || (credentials.username === "" && credentials.password === "")) return {};
-  if (!mayHaveCredentials(credentials, to)) return {};
+  if (!mayReceiveCredentials(credentials, to)) return {};
   const pair = `${decode(credentials.username)}:${decode(credentials.password)}`;
   return { authorization: `Basic ${Buffer.from(pair).toString("base64")}` };
 }
@@ -162,7 +162,7 @@ function decode(text: string): string {
 /** Without its password, the new URL of a private feed would be useless. */
 function withCredentials(target: URL, credentials: URL | null): string {
   const url = new URL(target);
-  if (credentials !== null && mayHaveCredentials(credentials, url)) {
+  if (credentials !== null && mayReceiveCredentials(credentials, url)) {
     url.username = credentials.username;
     url.password = credentials.password;
   }
@@ -171,12 +171,12 @@ function withCredentials(target: URL, credentials: URL | null): string {
 
 async function sendRequest(
   url: URL,
-  network: Network,
+  connector: Connector,
   headers: OutgoingHttpHeaders,
   { connectMs, firstByteMs }: FetchLimits,
   controller: AbortController,
 ): Promise<IncomingMessage> {
-  const socket = await withTimeout(connectMs, controller, connectPublic(url, network, controller.signal));
+  const socket = await withTimeout(connectMs, controller, connectPublic(url, connector, controller.signal));
   const options = {
     createConnection: () => socket,
     path: url.pathname + url.search,

@@ -6,7 +6,7 @@ const MINUTE_MS = 60 * 1_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
 
-/** Publishers can ask for less frequent requests, up to this. */
+/** Publishers can ask for less frequent requests, at most this far apart. */
 const MAX_WAIT_MS = 30 * DAY_MS;
 /** After a failure: the first wait. It doubles with each failure, up to a maximum. */
 const FIRST_RETRY_MS = HOUR_MS;
@@ -41,7 +41,7 @@ export function urlToFetch(feedUrls: readonly string[], movedTo: string | null):
   return movedTo ?? feedUrls.toSorted().at(-1);
 }
 
-/** The record after a fetch. `isConfirmed`: there is a feed at the URL that this one claims to have moved to. */
+/** The record after a fetch. `isConfirmed`: there is a feed where the fetched feed claims to have moved to. */
 export function applyOutcome(
   record: PodcastRecord,
   feedUrl: string,
@@ -151,7 +151,7 @@ interface ClaimedMove {
   readonly target: string;
   /** Claimed by redirects, not only by the feed itself. */
   readonly isRedirect: boolean;
-  /** The target is the URL that people subscribe to. */
+  /** The feed moves back to the URL that its subscribers have. */
   readonly isReturn: boolean;
 }
 

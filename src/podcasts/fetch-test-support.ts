@@ -4,7 +4,7 @@ import { type AddressInfo, createServer, type Socket } from "node:net";
 import { after } from "node:test";
 import { createSecureContext } from "node:tls";
 import { listen } from "../../test/support/listen.ts";
-import type { Network } from "./connect-public.ts";
+import type { Connector } from "./connect-public.ts";
 import type { FeedOutcome, FeedRequest, Timeouts } from "./feed.ts";
 import { fetchFeed } from "./fetch-feed.ts";
 import { TIMEOUTS } from "./fetcher.ts";
@@ -13,7 +13,7 @@ import { createAddressCheck } from "./public-address.ts";
 export const USER_AGENT = "Earmark/0 (+https://earmark.example)";
 export const FEED = "<rss><channel><title>Title</title></channel></rss>";
 
-export interface FetchOptions extends Partial<Network> {
+export interface FetchOptions extends Partial<Connector> {
   readonly networks?: readonly string[];
   readonly timeouts?: Timeouts;
   readonly signal?: AbortSignal;
@@ -27,14 +27,14 @@ export function fetchDirectly(request: string | FeedRequest, options: FetchOptio
     signal = new AbortController().signal,
     ...overrides
   } = options;
-  const network: Network = {
+  const connector: Connector = {
     resolve: async () => [{ address: "127.0.0.1", family: 4 }],
     isAllowed: createAddressCheck(networks),
     secureContext: createSecureContext(),
     ...overrides,
   };
   return fetchFeed(
-    { network, userAgent: USER_AGENT, timeouts },
+    { connector, userAgent: USER_AGENT, timeouts },
     typeof request === "string" ? { url: request } : request,
     signal,
   );

@@ -26,8 +26,8 @@ export interface FetchResult {
 }
 
 const { networks, userAgent, timeouts }: Required<FetcherOptions> = workerData;
-const client = {
-  network: {
+const context = {
+  connector: {
     resolve: (host: string) => lookup(host, { all: true }),
     isAllowed: createAddressCheck(networks),
     secureContext: createSecureContext(),
@@ -54,7 +54,7 @@ async function run(id: number, job: FetchJob): Promise<void> {
 }
 
 function fetchJob(job: FetchJob, signal: AbortSignal): Promise<FetchOutcome> {
-  if (job.kind === "feed") return fetchFeed(client, job.request, signal);
-  if (job.kind === "page") return fetchPage(client, job.url, signal);
-  return fetchImage(client, job.url, job.feedUrl, signal);
+  if (job.kind === "feed") return fetchFeed(context, job.request, signal);
+  if (job.kind === "page") return fetchPage(context, job.url, signal);
+  return fetchImage(context, job.url, job.feedUrl, signal);
 }

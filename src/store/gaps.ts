@@ -1,4 +1,4 @@
-import type { Window } from "../subscriptions.ts";
+import type { PageRange } from "../subscriptions.ts";
 
 /**
  * A list is ordered by sequence number, and removals and updates leave gaps in the numbers. To find the item of a given
@@ -44,7 +44,7 @@ export function withGaps(gaps: Gaps | undefined, numbers: readonly number[]): Ga
  * Throws unless a page has as many items as the list's total implies. A damaged database must not look like a shorter
  * list: a client would take the missing items for removed ones.
  */
-export function assertPageComplete(items: number, { offset, size }: Window, total: number): void {
+export function assertPageComplete(items: number, { offset, size }: PageRange, total: number): void {
   const expected = Math.max(0, Math.min(size, total - offset));
   if (items !== expected) throw new Error(`a page has ${items} items instead of ${expected}: the database is damaged`);
 }

@@ -2,12 +2,12 @@ import { referenceOf } from "../account-names.ts";
 import {
   type AccountStore,
   type Credential,
-  type EndSessions,
   type NewAccount,
   type NewCredential,
   type NewPassword,
   NOBODY,
   SESSION_IDLE_MS,
+  type SessionsToEnd,
   type SharedLimits,
   type StoredAccount,
 } from "../account-store.ts";
@@ -293,7 +293,7 @@ export class PostgresAccounts implements AccountStore {
     kind: Credential["kind"],
     id: string,
     at: Date,
-    ending?: EndSessions,
+    ending?: SessionsToEnd,
   ): Promise<boolean> {
     const owner = kind === "invitation" && caller.requiresAdmin === true ? NOBODY : caller.user;
     let wasThere = false;

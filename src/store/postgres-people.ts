@@ -15,7 +15,7 @@ import {
   MAX_ROWS,
   type PeopleStore,
 } from "../people-store.ts";
-import { type Actor, type Caller, COMMAND_LINE, type UserId, type Window } from "../subscriptions.ts";
+import { type Actor, type Caller, COMMAND_LINE, type PageRange, type UserId } from "../subscriptions.ts";
 import { type Connection, type Postgres, transact } from "./postgres-connection.ts";
 import {
   deleteCredentials,
@@ -99,7 +99,7 @@ export class PostgresPeople implements PeopleStore {
     this.#postgres = postgres;
   }
 
-  page({ offset, size }: Window): Promise<{ people: AccountSummary[]; total: number }> {
+  page({ offset, size }: PageRange): Promise<{ people: AccountSummary[]; total: number }> {
     return this.#postgres.retry(async (connection) => {
       // The index alone finds the accounts of a page, however many come before it.
       const { rows: users } = await connection.query<Pick<PersonRow, "user_id">>(
@@ -155,7 +155,7 @@ export class PostgresPeople implements PeopleStore {
     return this.#postgres.retry((connection) => transact(connection, work));
   }
 
-  auditLog({ offset, size }: Window): Promise<{ entries: AuditEntry[]; total: number }> {
+  auditLog({ offset, size }: PageRange): Promise<{ entries: AuditEntry[]; total: number }> {
     return this.#postgres.retry(async (connection) => {
       const { rows } = await connection.query<AuditRow>(
         `select acted_at, id, action, actor, address, target from earmark.audit_log

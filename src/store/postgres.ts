@@ -15,11 +15,11 @@ import {
   type OnChange,
   type Outcome,
   type Page,
+  type PageRange,
   type RemovedSubscription,
   StoreUnavailable,
   type Subscription,
   type UserId,
-  type Window,
 } from "../subscriptions.ts";
 import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKeyHex } from "./keys.ts";
@@ -124,7 +124,7 @@ class PostgresStore implements Store {
     return keys.map((key) => found.get("id" in key ? key.id.toLowerCase() : feedKeyHex(key.normalizedUrl)));
   }
 
-  page(user: UserId, window: Window): Promise<Page> {
+  page(user: UserId, window: PageRange): Promise<Page> {
     return this.#postgres.retry((connection) => readPage(this.#postgres, connection, this.#gaps, user, window));
   }
 
@@ -249,7 +249,7 @@ async function readPage(
   connection: Connection,
   cached: Map<UserId, Gaps>,
   user: UserId,
-  { offset, size }: Window,
+  { offset, size }: PageRange,
 ): Promise<Page> {
   for (let gaps = cached.get(user); ; ) {
     const { from, skip } = locate(gaps, offset);

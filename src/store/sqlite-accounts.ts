@@ -5,12 +5,12 @@ import {
   type AccountStore,
   type Credential,
   decideNewAccount,
-  type EndSessions,
   type NewAccount,
   type NewCredential,
   type NewPassword,
   NOBODY,
   SESSION_IDLE_MS,
+  type SessionsToEnd,
   type StoredAccount,
 } from "../account-store.ts";
 import { creationAction } from "../people-store.ts";
@@ -52,7 +52,7 @@ export type AccountChange =
       readonly user: UserId;
       readonly credentialKind: Credential["kind"];
       readonly id: string;
-      readonly endSessions: EndSessions | undefined;
+      readonly endSessions: SessionsToEnd | undefined;
       readonly actor: Actor;
       readonly at: number;
     }
@@ -364,7 +364,7 @@ export class SqliteAccounts implements AccountStore {
     credentialKind: Credential["kind"],
     id: string,
     at: Date,
-    endSessions?: EndSessions,
+    endSessions?: SessionsToEnd,
   ): Promise<boolean> {
     const { actor = COMMAND_LINE, requiresAdmin } = caller;
     const user = credentialKind === "invitation" && requiresAdmin === true ? NOBODY : caller.user;

@@ -17,7 +17,7 @@ import {
   MAX_ROWS,
   type PeopleStore,
 } from "../people-store.ts";
-import { type Actor, asUser, type Caller, COMMAND_LINE, type UserId, type Window } from "../subscriptions.ts";
+import { type Actor, asUser, type Caller, COMMAND_LINE, type PageRange, type UserId } from "../subscriptions.ts";
 import { yieldTurn } from "../turns.ts";
 import { idKey, idOfKey } from "./keys.ts";
 import { NEVER, toDate } from "./sqlite-account-rows.ts";
@@ -132,7 +132,7 @@ export class SqlitePeople implements PeopleStore {
     this.#write = write;
   }
 
-  async page({ offset, size }: Window): Promise<{ people: AccountSummary[]; total: number }> {
+  async page({ offset, size }: PageRange): Promise<{ people: AccountSummary[]; total: number }> {
     const rows = wrapReadErrors(() => this.#statements.all<PersonRow>(PERSON_PAGE, size, offset));
     const people: AccountSummary[] = [];
     for (const row of rows) {
@@ -171,7 +171,7 @@ export class SqlitePeople implements PeopleStore {
     return result === DONE ? "done" : result === LAST_ADMIN ? "last-admin" : "gone";
   }
 
-  async auditLog({ offset, size }: Window): Promise<{ entries: AuditEntry[]; total: number }> {
+  async auditLog({ offset, size }: PageRange): Promise<{ entries: AuditEntry[]; total: number }> {
     const rows = wrapReadErrors(() =>
       this.#statements.all<AuditRow>(
         `select acted_at, id, action, actor, address, target from audit_log

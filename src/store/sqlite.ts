@@ -15,11 +15,11 @@ import {
   type ListPosition,
   type OnChange,
   type Page,
+  type PageRange,
   type RemovedSubscription,
   StoreUnavailable,
   type Subscription,
   type UserId,
-  type Window,
 } from "../subscriptions.ts";
 import { assertPageComplete, type Gaps, locate } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
@@ -131,7 +131,7 @@ class SqliteStore implements Store {
     return wrapReadErrors(() => this.#reader.find(user, keys));
   }
 
-  async page(user: UserId, window: Window): Promise<Page> {
+  async page(user: UserId, window: PageRange): Promise<Page> {
     return wrapReadErrors(() => this.#reader.page(user, window));
   }
 
@@ -254,7 +254,7 @@ class Reader {
     );
   }
 
-  page(user: UserId, { offset, size }: Window): Page {
+  page(user: UserId, { offset, size }: PageRange): Page {
     return this.snapshot(() => {
       const { total, sequence, isDeleted } = this.#readList(user);
       if (isDeleted) return { items: [], total, sequence };

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
-import { isRefused } from "../../src/account-refusals.ts";
+import { isAccountRefusal } from "../../src/account-refusals.ts";
 import type { Store } from "../../src/account-store.ts";
 import { Accounts } from "../../src/accounts.ts";
 import { startAppLogin } from "../../src/app-logins.ts";
-import { AppSignatures } from "../../src/app-signatures.ts";
 import { linkIdentity } from "../../src/identities.ts";
+import { Signatures } from "../../src/signatures.ts";
 import { asUser } from "../../src/subscriptions.ts";
 import {
   ARTWORK,
@@ -60,7 +60,7 @@ export class AccessMatrix {
   readonly #port: number;
   readonly #clock: Clocked["clock"];
   readonly #accounts: Accounts;
-  readonly #signatures: AppSignatures;
+  readonly #signatures: Signatures;
   readonly #gone: { readonly cookie: string; readonly token: string };
   readonly #people = new Map<string, Person>();
 
@@ -90,7 +90,7 @@ export class AccessMatrix {
     this.#port = port;
     this.#clock = clock;
     this.#accounts = accounts;
-    this.#signatures = new AppSignatures(accounts);
+    this.#signatures = new Signatures(accounts);
     this.#store = store;
     this.names = names;
     this.invitation = invitation;
@@ -193,7 +193,7 @@ export class AccessMatrix {
     assert.ok(account);
     const identity = { issuer: "https://id.example", subject: newId() };
     const linked = await linkIdentity(this.#accounts, asUser(account.user), identity, markOf(name), this.#clock.now);
-    assert.ok(!isRefused(linked));
+    assert.ok(!isAccountRefusal(linked));
     return linked.id;
   }
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
-import { isRefused } from "../../src/account-refusals.ts";
+import { isAccountRefusal } from "../../src/account-refusals.ts";
 import type { Store } from "../../src/account-store.ts";
 import { Accounts } from "../../src/accounts.ts";
 import { asUser } from "../../src/subscriptions.ts";
@@ -79,7 +79,7 @@ export const prepare = (database: string, name: string, password = PASSWORD) =>
     const { user } = await createAccount(store, { name, password }, new Date());
     const wish = { label: "an app", scope: "write", expiresAt: undefined } as const;
     const opened = await accounts.createToken(asUser(user), wish, new Date());
-    assert.ok(!isRefused(opened));
+    assert.ok(!isAccountRefusal(opened));
     return opened.secret;
   });
 

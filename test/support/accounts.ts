@@ -2,7 +2,7 @@ import { argon2Sync, randomBytes, randomInt } from "node:crypto";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { isRefused } from "../../src/account-refusals.ts";
+import { isAccountRefusal } from "../../src/account-refusals.ts";
 import { NOBODY, type Store } from "../../src/account-store.ts";
 import { Accounts } from "../../src/accounts.ts";
 import { People } from "../../src/people.ts";
@@ -64,7 +64,7 @@ export async function createAccount(
   const user = await store.create(randomInt(2, 2 ** 48 - 1), account, at);
   if (typeof user === "string") throw new Error(user);
   const issued = await new Accounts(store, { signUp: false }).openSession({ user }, { passwordHash: hash }, label, at);
-  if (isRefused(issued)) throw new Error(issued.reason);
+  if (isAccountRefusal(issued)) throw new Error(issued.reason);
   return { user, name, password, session: issued.secret, cookie: `earmark=${issued.secret}` };
 }
 
@@ -78,7 +78,7 @@ export async function signUp(port: number, name: string, password: string, heade
 export async function inviteTo(store: Store, at = new Date()): Promise<string> {
   const people = new People(store.people, new Accounts(store.accounts, { signUp: false }));
   const issued = await people.invite(asUser(NOBODY), at);
-  if (isRefused(issued)) throw new Error(issued.reason);
+  if (isAccountRefusal(issued)) throw new Error(issued.reason);
   return issued.secret;
 }
 

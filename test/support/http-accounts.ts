@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isRefused } from "../../src/account-refusals.ts";
+import { isAccountRefusal } from "../../src/account-refusals.ts";
 import { Accounts } from "../../src/accounts.ts";
 import { People } from "../../src/people.ts";
 import { asUser } from "../../src/subscriptions.ts";
@@ -56,7 +56,7 @@ export async function newUser(
   const { user, cookie } = await createAccount(store, { name, password: PASSWORD }, now());
   const accounts = new Accounts(store.accounts, { signUp: false });
   const issued = await accounts.createToken(asUser(user), { label: "phone", scope, expiresAt: undefined }, now());
-  assert.ok(!isRefused(issued));
+  assert.ok(!isAccountRefusal(issued));
   return { name, Cookie: cookie, Authorization: `Bearer ${issued.secret}`, tokenId: issued.credential.id };
 }
 

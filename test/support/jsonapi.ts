@@ -10,7 +10,7 @@ export const RESOURCE = { type: "subscription", id: ID, attributes: { feed_url: 
 export const ADDITION: RequestedAddition = {
   kind: "add",
   id: ID,
-  idAsWritten: ID,
+  idAsSent: ID,
   feedUrl: FEED,
   normalizedUrl: "feeds.example/one",
 };

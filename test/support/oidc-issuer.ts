@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { after } from "node:test";
 import { exportJWK, generateKeyPair, type JWK, type JWTHeaderParameters, SignJWT } from "jose";
 import { RequestFailure } from "../../src/errors.ts";
-import { createJwtVerifier, type JwtVerifierOptions } from "../../src/http/oidc.ts";
+import { createJwtVerifier, type JwtVerifierOptions } from "../../src/http/jwt-verifier.ts";
 
 export const AUDIENCE = "https://earmark.example/";
 export const DISCOVERY = "/.well-known/openid-configuration";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isRefused } from "../../src/account-refusals.ts";
+import { isAccountRefusal } from "../../src/account-refusals.ts";
 import { Accounts } from "../../src/accounts.ts";
 import { one } from "./access.ts";
 import { document as documentWith, fromElsewhere, signIn, signUp } from "./accounts.ts";
@@ -13,7 +13,7 @@ export async function administrationCases(
   invalidDocuments: (name: string, headers: Headers) => readonly Case[],
 ): Promise<Case[]> {
   const accounts = new Accounts(server.store.accounts, { signUp: false });
-  assert.ok(!isRefused(await accounts.create("admin", "correct horse battery", new Date())));
+  assert.ok(!isAccountRefusal(await accounts.create("admin", "correct horse battery", new Date())));
   const admin = await signIn(server.port, { name: "admin", password: "correct horse battery" }, fromElsewhere());
   const bob = await signUp(server.port, "bob", "correct horse battery", fromElsewhere());
   const session = { Cookie: admin.cookie };

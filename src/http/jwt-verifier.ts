@@ -1,7 +1,7 @@
 import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey, RemoteJWKSet } from "jose";
 import { failure, RequestFailure } from "../errors.ts";
 import { isObject } from "../jsonapi/resource.ts";
-import { readBounded } from "./bounded-fetch.ts";
+import { readBounded } from "./read-bounded.ts";
 
 /** The user that a JWT identifies. */
 export interface JwtIdentity {
@@ -94,7 +94,7 @@ export function createJwtVerifier({
 function readClaims({ sub, iat }: JWTPayload, now: Date): JwtIdentity | undefined {
   if (!isSubject(sub)) return undefined;
   const issuedAt = new Date((iat ?? Number.NaN) * 1_000);
-  // A JWT from the future would survive a revocation, which compares the issue time. Also rejects invalid dates.
+  // A JWT issued in the future would count as a recent sign-in for too long. Also rejects invalid dates.
   if (!(issuedAt.getTime() <= now.getTime() + CLOCK_TOLERANCE_S * 1_000)) return undefined;
   return { subject: sub, issuedAt };
 }

@@ -19,11 +19,11 @@ interface SigningKey {
 }
 
 /**
- * Signs what the server gives to apps and browsers instead of storing it. Every process has a key pair of its own and stores the public
- * key, so that any process can verify a signature, even after a restart, while nobody can forge one with the content of the
- * database or a backup.
+ * Signs what the server gives to apps and browsers instead of storing it. Every process has a key pair of its own and
+ * stores the public key, so that any process can verify a signature, even after a restart, while nobody can forge one
+ * with the content of the database or a backup.
  */
-export class AppSignatures {
+export class Signatures {
   readonly #accounts: Accounts;
   #key: Promise<SigningKey> | undefined;
   /** Caches, because signing and verifying take longer than the rest of a request. */

@@ -13,7 +13,7 @@ import { createClientReader, networksOf } from "../src/http/client-address.ts";
 import { MAX_COOKIE_BYTES, readCookies } from "../src/http/cookies.ts";
 import { Request } from "../src/http/exchange.ts";
 import { createGuard } from "../src/http/guard.ts";
-import { createJwtVerifier } from "../src/http/oidc.ts";
+import { createJwtVerifier } from "../src/http/jwt-verifier.ts";
 import { idOf, pathOf, Router, route, routeOf, toOriginForm } from "../src/http/router.ts";
 import { readNewPassword, readNewToken, readSignIn, readSignUp, validateLabel } from "../src/jsonapi/accounts.ts";
 import { readFeedSearch } from "../src/jsonapi/feed-searches.ts";

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { readConfig } from "../src/config.ts";
-import { decodedFeed, readAction } from "../src/episode-actions.ts";
+import { feedKeyOf, readAction } from "../src/episode-actions.ts";
 import { readActions, readActionsQuery } from "../src/gpodder/actions.ts";
 import { readDevice } from "../src/gpodder/devices.ts";
 import { readFeedLines } from "../src/gpodder/feeds.ts";
@@ -52,7 +52,7 @@ const config = readConfig(
 const readProxyUser = createProxyUserReader(config);
 
 testLinearTime([
-  plain("decodedFeed", LONG, decodedFeed, URLS),
+  plain("feedKeyOf", LONG, feedKeyOf, URLS),
   plain("readUploads", LONG, (text) => readUploads([text]), URLS),
   plain("readActions", LONG, (text) => readActions([action(text)]), URLS),
   plain("readAction", LONG, (text) => readAction({ ...upload, podcast: text, episode: text }, now), URLS),
