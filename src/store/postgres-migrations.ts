@@ -237,4 +237,9 @@ export const MIGRATIONS: readonly string[] = [
   alter table earmark.removals add column title text;
   alter table earmark.removals add column folders text;
   `,
+  `
+  create unique index subscriptions_by_feed on earmark.subscriptions (feed, user_id);
+  drop index earmark.subscriptions_of_feed;
+  alter table earmark.subscriptions drop constraint subscriptions_user_id_feed_key;
+  `,
 ];

@@ -253,6 +253,7 @@ const MIGRATIONS: readonly string[] = [
   alter table removals add column title text;
   alter table removals add column folders text;
   `,
+  "", // For PostgreSQL only.
 ];
 
 export const NEWEST_VERSION = MIGRATIONS.length;
