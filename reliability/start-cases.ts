@@ -40,7 +40,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "commits that do not wait for the disk",
       code: 1,
-      words: [/synchronous 1/, /wal, 2 and 1 are needed/, /network drive/],
+      words: [/synchronous is 1, must be 2/, /network drive/],
       prepare(folder) {
         copyFileSync(database, file(folder));
         return { ...onFile(folder), NODE_OPTIONS: disobey("exec", "synchronous = full", "synchronous = normal") };
@@ -49,7 +49,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "no write-ahead log",
       code: 1,
-      words: [/journal_mode delete/, /wal, 2 and 1 are needed/],
+      words: [/journal_mode is delete, must be wal/],
       prepare(folder) {
         change(file(folder), "pragma journal_mode = delete");
         return { ...onFile(folder), NODE_OPTIONS: disobey("prepare", "journal_mode = wal", "journal_mode") };
@@ -97,7 +97,7 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
     {
       name: "a file that another server has",
       code: 1,
-      words: [/Another Earmark is running/, /Stop it first, or set DATABASE_URL/],
+      words: [/Another Earmark process is using/, /Stop it first, or set DATABASE_URL/],
       async prepare(folder, run) {
         copyFileSync(database, file(folder));
         await serve(run, onFile(folder));

@@ -236,7 +236,7 @@ test("config: metrics with accounts → need a token", () => {
   const on = { EARMARK_ACCOUNTS: "true", EARMARK_METRICS: "true" };
   for (const token of ["", "canary-15-chars", "canary with spaces", "canary-é-canary-é", `canary${"x".repeat(251)}`]) {
     const problems = problemsOf({ ...on, EARMARK_METRICS_TOKEN: token });
-    assert.match(problems, /^ {2}- EARMARK_METRICS_TOKEN: required for metrics with accounts/);
+    assert.match(problems, /^ {2}- EARMARK_METRICS_TOKEN: required when metrics and accounts are both enabled/);
     assert.doesNotMatch(problems, /canary/);
   }
   assert.equal(read({ ...on, EARMARK_METRICS_TOKEN: "Ab.cd_ef~gh+ij/0-" }).metricsToken, "Ab.cd_ef~gh+ij/0-");

@@ -251,10 +251,10 @@ function readNetwork(reader: SettingsReader) {
     reader.reject("EARMARK_ALLOWED_HOSTS", "host names separated by commas, without scheme, port or path");
   const trustedProxies = reader.list("EARMARK_TRUSTED_PROXIES");
   if (!trustedProxies.every(isNetwork))
-    reader.reject("EARMARK_TRUSTED_PROXIES", "IP addresses separated by commas, each with an optional prefix like /8");
+    reader.reject("EARMARK_TRUSTED_PROXIES", "IP addresses or CIDR ranges separated by commas, such as 10.0.0.0/8");
   const basePath = reader.text("EARMARK_BASE_PATH").replace(/\/$/, "");
   if (!/^(\/[A-Za-z0-9._~-]+)*$/.test(basePath) || /\/\.\.?(\/|$)/.test(basePath))
-    reader.reject("EARMARK_BASE_PATH", "a path such as /earmark, of letters, digits and . _ ~ -");
+    reader.reject("EARMARK_BASE_PATH", "a path such as /earmark, made up of letters, digits and . _ ~ -");
   const corsOrigins = reader.list("EARMARK_CORS_ORIGINS");
   if (!corsOrigins.every((origin) => /^https?:\/\/[^*]+$/.test(origin) && URL.parse(origin)?.origin === origin))
     reader.reject("EARMARK_CORS_ORIGINS", "origins separated by commas, such as https://app.example, without a path");
@@ -287,7 +287,7 @@ function readFetch(reader: SettingsReader): FetchConfig | undefined {
   const isOn = reader.flag("EARMARK_FETCH_FEEDS");
   const networks = reader.list("EARMARK_FETCH_NETWORKS");
   if (!networks.every(isNetwork))
-    reader.reject("EARMARK_FETCH_NETWORKS", "IP addresses separated by commas, each with an optional prefix like /8");
+    reader.reject("EARMARK_FETCH_NETWORKS", "IP addresses or CIDR ranges separated by commas, such as 10.0.0.0/8");
   const userAgent = reader.text("EARMARK_FETCH_USER_AGENT");
   if (!/^[ -~]{0,200}$/.test(userAgent))
     reader.reject("EARMARK_FETCH_USER_AGENT", "at most 200 printable ASCII characters");
@@ -317,7 +317,7 @@ function readAccounts(reader: SettingsReader): AccountsConfig | undefined {
   };
   if (isOn) return config;
   const unused = ACCOUNT_SETTINGS.filter((setting) => reader.text(setting) !== SETTINGS[setting][0]);
-  if (unused.length > 0) reader.problems.push(`${unused.join(", ")}: requires EARMARK_ACCOUNTS=true`);
+  for (const setting of unused) reader.problems.push(`${setting}: requires EARMARK_ACCOUNTS=true`);
   return undefined;
 }
 
@@ -336,14 +336,13 @@ function readOidc(reader: SettingsReader): AccountsConfig["oidc"] {
     // Without the value, which would end up in a log.
     reader.problems.push("EARMARK_OIDC_ISSUER: must not contain a user or password");
   } else if (!isSafe || url.search !== "" || url.hash !== "")
-    reader.reject("EARMARK_OIDC_ISSUER", "an https URL (http only on this machine) without query or fragment");
-  if (audience === undefined && clientId === "") {
+    reader.reject("EARMARK_OIDC_ISSUER", "an https URL (http only for a loopback host) without query or fragment");
+  if (audience === undefined && clientId === "")
     reader.problems.push(
-      "EARMARK_OIDC_CLIENT_ID, EARMARK_OIDC_AUDIENCE: set at least one with EARMARK_OIDC_ISSUER: the client id to sign in on the page, the audience to accept JWTs",
+      "EARMARK_OIDC_CLIENT_ID, EARMARK_OIDC_AUDIENCE: EARMARK_OIDC_ISSUER needs at least one of these: the client id for sign-in in the web interface, the audience for JWTs",
     );
-  }
-  if (clientId === "" && (clientSecret !== undefined || name !== ""))
-    reader.problems.push("EARMARK_OIDC_CLIENT_SECRET, EARMARK_OIDC_NAME: requires EARMARK_OIDC_CLIENT_ID");
+  const unused = (["EARMARK_OIDC_CLIENT_SECRET", "EARMARK_OIDC_NAME"] as const).filter((each) => reader.has(each));
+  if (clientId === "") for (const each of unused) reader.problems.push(`${each}: requires EARMARK_OIDC_CLIENT_ID`);
   if ([...name].length > MAX_PROVIDER_NAME || /\p{C}/u.test(name))
     reader.reject("EARMARK_OIDC_NAME", `a name of at most ${MAX_PROVIDER_NAME} characters`);
   const login = clientId === "" ? undefined : { clientId, clientSecret, name: name || (url?.hostname ?? "") };
@@ -359,7 +358,10 @@ function readAuthHeader(reader: SettingsReader): string | undefined {
   const header = reader.text("EARMARK_AUTH_HEADER").toLowerCase();
   if (header === "") return undefined;
   if (!/^[a-z0-9-]{1,64}$/.test(header) || RESERVED_HEADERS.test(header))
-    reader.reject("EARMARK_AUTH_HEADER", "the name of a header such as Remote-User");
+    reader.reject(
+      "EARMARK_AUTH_HEADER",
+      "the name of a header such as Remote-User, and not of one that clients set themselves, such as Authorization or Cookie",
+    );
   if (!reader.has("EARMARK_TRUSTED_PROXIES"))
     reader.problems.push(
       "EARMARK_AUTH_HEADER: requires EARMARK_TRUSTED_PROXIES, the address of the proxy that sends it",
@@ -370,17 +372,14 @@ function readAuthHeader(reader: SettingsReader): string | undefined {
 /** Checks settings that depend on each other. */
 function checkCombinations(reader: SettingsReader, config: Config): void {
   const hasAccounts = reader.text("EARMARK_ACCOUNTS") === "true";
-  if (!config.allowAnonymous && !hasAccounts && !isLoopback(config.host)) {
-    reader.reject(
-      "HOST",
-      "a loopback address such as 127.0.0.1, since anyone who can reach the server could read and change the list. Set EARMARK_ACCOUNTS=true so that people sign in, or EARMARK_ALLOW_ANONYMOUS=true to serve without credentials",
-    );
-  }
-  if (config.metrics && config.accounts !== undefined && !METRICS_TOKEN.test(config.metricsToken ?? "")) {
+  if (!config.allowAnonymous && !hasAccounts && !isLoopback(config.host))
     reader.problems.push(
-      "EARMARK_METRICS_TOKEN: required for metrics with accounts: at least 16 letters, digits or . _ ~ + / -",
+      `HOST=${config.host}: without accounts, must be a loopback address such as 127.0.0.1, since otherwise anyone who can reach the server could read and change the list; or set EARMARK_ACCOUNTS=true so that people sign in, or EARMARK_ALLOW_ANONYMOUS=true to serve without credentials`,
     );
-  }
+  if (config.metrics && config.accounts !== undefined && !METRICS_TOKEN.test(config.metricsToken ?? ""))
+    reader.problems.push(
+      "EARMARK_METRICS_TOKEN: required when metrics and accounts are both enabled; must have 16 to 256 letters, digits or . _ ~ + / -",
+    );
   if (reader.problems.length === 0 && config.limits.headersTimeoutMs > config.limits.requestTimeoutMs)
     reader.reject("EARMARK_HEADERS_TIMEOUT_MS", "at most EARMARK_REQUEST_TIMEOUT_MS");
 }

@@ -96,7 +96,8 @@ export const ERRORS = {
   "state-expired": {
     status: 410,
     title: "State Expired",
-    detail: "The changes since this state are unknown. Read the list again from the start, without `page[after]`.",
+    detail:
+      "The server no longer has the changes since this state. Read the list again from the start, without `page[after]`.",
   },
   "not-acceptable": {
     status: 406,
@@ -241,7 +242,7 @@ export const ERRORS = {
     status: 409,
     title: "Too Many Links",
     detail:
-      "There are already {max} unused invitations or reset links. Revoke an invitation, or wait until one is used or expires.",
+      "There are already {max} unused links of this kind. Wait until one is used or expires; invitations can also be revoked.",
   },
   "last-admin": { status: 409, title: "Last Administrator", detail: "Make another account an administrator first." },
   "name-taken": { status: 409, title: "Name Taken", detail: "An account with this name already exists." },
@@ -280,7 +281,8 @@ export const ERRORS = {
   },
   "import-interrupted": {
     ...unavailable,
-    detail: "The database failed after {count} feeds, which remain imported. Send the file again to import the rest.",
+    detail:
+      "The database failed after {count} feeds were imported; those were kept. Send the file again to import the rest.",
   },
   "identity-provider-unavailable": {
     ...unavailable,

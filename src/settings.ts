@@ -13,15 +13,18 @@ export const SETTINGS = {
   EARMARK_ACCOUNTS: ["false", "true: people sign in and apps use tokens; everyone has their own list."],
   EARMARK_ALLOW_ANONYMOUS: ["false", "true: serve anyone who can reach HOST; no credentials needed."],
   EARMARK_SIGN_UP: ["false", "true: anyone can create an account; false: only by invitation."],
-  EARMARK_ADMIN_USER: ["", "Name of the account to create at start if the database has no accounts yet."],
+  EARMARK_ADMIN_USER: [
+    "",
+    "Name of the administrator account to create at startup if the database has no accounts yet.",
+  ],
   EARMARK_ADMIN_PASSWORD: ["", "Password of that account."],
   EARMARK_OIDC_ISSUER: ["", "OpenID Connect provider: the issuer in its discovery document."],
   EARMARK_OIDC_CLIENT_ID: [
     "",
-    "Client id at the provider. The page then has a button that signs in with the provider.",
+    "Client id at the provider. The web interface then shows a button for signing in with the provider.",
   ],
   EARMARK_OIDC_CLIENT_SECRET: ["", "Client secret; empty for a public client."],
-  EARMARK_OIDC_NAME: ["", "Name of the provider on that button. Default: the host name of the issuer."],
+  EARMARK_OIDC_NAME: ["", "Name of the provider on the sign-in button. Default: the host name of the issuer."],
   EARMARK_OIDC_AUDIENCE: ["", "Accept JWTs that the provider issues for this audience (aud) as bearer tokens."],
   EARMARK_OIDC_SIGN_UP: ["false", "true: create an account for any user the identity provider authenticates."],
   EARMARK_AUTH_HEADER: [
@@ -111,7 +114,7 @@ export const SECRETS = [
   "EARMARK_OIDC_CLIENT_SECRET",
 ] as const;
 
-/** Settings without effect unless EARMARK_ACCOUNTS is true. */
+/** Settings that require EARMARK_ACCOUNTS=true. */
 export const ACCOUNT_SETTINGS = [
   "EARMARK_SIGN_UP",
   "EARMARK_ADMIN_USER",
@@ -131,7 +134,7 @@ export const ACCOUNT_SETTINGS = [
 /** Settings of the command line, which the server ignores. */
 const CLIENT_SETTINGS = ["EARMARK_TOKEN", "EARMARK_TOKEN_FILE"];
 
-/** Names of version 0.1, which still work. */
+/** Names from version 0.1, which still work. */
 const RENAMED: Readonly<Record<string, string>> = {
   EARMARK_OPEN: "EARMARK_ALLOW_ANONYMOUS",
   EARMARK_FIRST_USER: "EARMARK_ADMIN_USER",
@@ -139,7 +142,7 @@ const RENAMED: Readonly<Record<string, string>> = {
   EARMARK_FIRST_PASSWORD_FILE: "EARMARK_ADMIN_PASSWORD_FILE",
 };
 
-/** Values of version 0.1, which still work. */
+/** Values from version 0.1, which still work. */
 const OLD_VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   EARMARK_ACCOUNTS: { on: "true", off: "false" },
   EARMARK_ALLOW_ANONYMOUS: { 1: "true", 0: "false" },
@@ -148,7 +151,7 @@ const OLD_VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   EARMARK_OIDC_SIGN_UP: { open: "true", closed: "false" },
 };
 
-/** Replaces the names and values of version 0.1, with a warning for each that names the new one. */
+/** Replaces the names and values from version 0.1, with a warning for each that names the new one. */
 export function replaceDeprecated(environment: Environment): { environment: Environment; warnings: readonly string[] } {
   const current: Record<string, string | undefined> = { ...environment };
   const warnings: string[] = [];

@@ -3,13 +3,13 @@ export const SIGN_IN_ERRORS = {
   "passkey-failed": {
     status: 401,
     title: "Unauthorized",
-    detail: "Invalid passkey, or its challenge has expired. Try again, or sign in another way.",
+    detail: "The passkey is invalid, or the challenge has expired. Try again, or sign in another way.",
     headers: { "www-authenticate": 'Bearer realm="Earmark"' },
   },
   "invalid-passkey": {
     status: 422,
     title: "Validation Failed",
-    detail: "Invalid passkey, or its challenge has expired. Try again.",
+    detail: "The passkey is invalid, or the challenge has expired. Try again.",
   },
   "too-many-passkeys": {
     status: 409,

@@ -149,7 +149,7 @@ test("serve: the port or the file is in use → an error with advice", async () 
   assert.match(samePort.stderr, /^earmark: Port \d+ is in use\..* set PORT .*\n$/);
   const sameFile = await runInProcess(["serve"], { PORT: "0", DATABASE_URL: `file:${data}/earmark.db` });
   assert.equal(sameFile.code, 1);
-  assert.match(sameFile.stderr, /^earmark: Another Earmark is running on .*\n$/);
+  assert.match(sameFile.stderr, /^earmark: Another Earmark process is using .*\n$/);
 });
 
 test("stop: an open connection → not ready, and closed after the response", async () => {

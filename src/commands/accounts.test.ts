@@ -233,7 +233,7 @@ test("account commands: invalid usage → an error that names it", async () => {
     [["token", "create", "eve", "--label", "x"], 1, /No account "eve"/],
     [["token", "list", "eve"], 1, /No account "eve"/],
     [["token", "revoke", "eve", newId()], 1, /No account "eve"/],
-    [["user", "add", "ann smith", "--password-stdin"], 1, /earmark: A name has 1 to 64 characters/],
+    [["user", "add", "ann smith", "--password-stdin"], 1, /earmark: A name must have 1 to 64 characters/],
     [["token", "create", "ann"], 1, /--label is required/],
     [["token", "create", "ann", "--label", ""], 1, /--label must have 1 to 100 characters/],
     [["token", "create", "ann", "--label", "a\tb"], 1, /--label must not contain control characters/],

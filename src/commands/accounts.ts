@@ -1,7 +1,7 @@
 import { readName } from "../account-names.ts";
 import { type AccountRefusal, isAccountRefusal } from "../account-refusals.ts";
 import { type Account, isValidAt, type Store } from "../account-store.ts";
-import { Accounts } from "../accounts.ts";
+import { Accounts, MAX_TOKENS } from "../accounts.ts";
 import { AppSync } from "../app-sync.ts";
 import { validateLabel } from "../jsonapi/accounts.ts";
 import { writeAccountExport } from "../jsonapi/export.ts";
@@ -40,7 +40,7 @@ export async function changePassword(
     requirePassword(account);
     const refusal = await accounts.setPassword(account, password, terminal.context.now(), revokesTokens);
     if (refusal !== undefined) throw new UserError(describeRefusal(refusal));
-    const tokens = revokesTokens ? "All app tokens were revoked." : "App tokens stay valid.";
+    const tokens = revokesTokens ? "All tokens were revoked." : "Tokens remain valid.";
     terminal.say(`Changed the password of "${name}" and ended all sessions. ${tokens}`);
   });
 }
@@ -106,7 +106,8 @@ export async function createToken(
       { label, scope: readOnly ? "read" : "write", expiresAt },
       terminal.context.now(),
     );
-    if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued));
+    const full = `"${name}" already has the maximum of ${MAX_TOKENS} tokens. Revoke one that is no longer used: earmark token revoke ${name} ID`;
+    if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued, full));
     terminal.say("Copy the token now; it is not shown again:");
     await terminal.write(`${issued.secret}\n`);
   });
@@ -165,11 +166,12 @@ export function readDays(text: string | undefined): number | undefined {
   return days;
 }
 
-export function describeRefusal(refusal: AccountRefusal): string {
+/** `full`: the message if a limit is reached. */
+export function describeRefusal(refusal: AccountRefusal, full = "A limit is reached."): string {
   if (refusal.reason === "invalid") return `${refusal.detail}.`;
   const texts: Partial<Record<AccountRefusal["reason"], string>> = {
     "name-taken": "An account with this name already exists.",
-    full: "There are already too many tokens or unused links. Revoke some that are no longer needed, or wait until they expire.",
+    full,
     disabled: "The account is disabled. Enable it first: earmark user enable NAME",
     "no-password": "The account has no password: an identity provider or a reverse proxy signs the user in.",
     "last-admin":

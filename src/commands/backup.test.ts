@@ -42,7 +42,7 @@ describe("backup and restore", () => {
     assert.match((await runInProcess(["backup", copy], settings)).stderr, /already exists/);
     const refused = await runInProcess(["restore", copy, "--yes"], settings);
     assert.equal(refused.code, 1);
-    assert.match(refused.stderr, /Another Earmark is running/);
+    assert.match(refused.stderr, /Another Earmark process is using/);
     isStopped = true;
     await writing;
     await server.stop();
@@ -100,7 +100,7 @@ describe("backup and restore", () => {
       await runInProcess(["user", "invite"], settings);
       const copy = join(folder, "copy.db");
       await runInProcess(["backup", copy], settings);
-      const credentials = "1 token, 0 sessions, 1 invitation";
+      const credentials = "1 token, 0 sessions and 1 invitation";
 
       const withoutFlag = await target("without-flag.db");
       const refused = await runInProcess(["restore", copy, "--yes"], withoutFlag);

@@ -67,7 +67,7 @@ export async function restore(
     const credentials = await describeCredentials(source, now);
     if (replace !== undefined)
       await terminal.confirm(
-        `Replace the database at ${name} with ${pluralize(subscriptions, "subscription")} from ${path}?`,
+        `Replace the database at ${name} with the backup ${path} (${pluralize(subscriptions, "subscription")})?`,
         isConfirmed,
       );
     const keepsAccess =
@@ -81,7 +81,7 @@ export async function restore(
     await copyRows(target, source, terminal.progress(), keepsAccess ? [] : ["credentials"]);
     terminal.say(`Restored ${pluralize(subscriptions, "subscription")} from ${path} to ${name}.`);
     if (credentials !== undefined && keepsAccess)
-      terminal.say(`The backup's ${credentials} are valid again, also those that were revoked after the backup.`);
+      terminal.say(`The backup's ${credentials} are valid again, including any revoked since the backup.`);
     if (credentials !== undefined && !keepsAccess)
       terminal.say(`The backup's ${credentials} were revoked: users must sign in again and create new tokens.`);
     if (oldDatabase !== undefined)
@@ -92,15 +92,15 @@ export async function restore(
 }
 
 const KINDS = ["token", "session", "invitation"] as const;
-/** Named only if there are any. */
-const RARE_KINDS = { passkey: "passkey", identity: "linked identity" } as const;
+/** Named only if there are any: one, several. */
+const RARE_KINDS = { passkey: ["passkey", "passkeys"], identity: ["linked identity", "linked identities"] } as const;
 /** Other kinds that give access, and the kind that each is counted as. */
 const COUNTED_AS: Readonly<Record<string, (typeof KINDS)[number]>> = {
   setup: "invitation",
   "password-reset": "invitation",
 };
 
-/** "2 tokens, 1 session, 0 invitations": the valid credentials in a backup; undefined if there are none. */
+/** "2 tokens, 1 session and 0 invitations": the valid credentials in a backup; undefined if there are none. */
 async function describeCredentials(source: Source, now: Date): Promise<string | undefined> {
   const table = TABLES.find(({ name }) => name === "credentials");
   const counts = new Map<unknown, number>();
@@ -120,13 +120,16 @@ async function describeCredentials(source: Source, now: Date): Promise<string | 
   }
   if (counts.size === 0) return undefined;
   const rare = Object.entries(RARE_KINDS).filter(([kind]) => counts.has(kind));
-  const nouns = [...KINDS.map((kind) => [kind, kind] as const), ...rare];
-  return nouns.map(([kind, noun]) => pluralize(counts.get(kind) ?? 0, noun)).join(", ");
+  const nouns = [...KINDS.map((kind) => [kind, [kind, `${kind}s`]] as const), ...rare];
+  const parts = nouns.map(([kind, [noun, plural]]) => pluralize(counts.get(kind) ?? 0, noun, plural));
+  return `${parts.slice(0, -1).join(", ")} and ${parts.at(-1)}`;
 }
 
 async function askForAccess(terminal: Terminal, credentials: string): Promise<RestoredAccess> {
   const { stdin, stderr } = terminal.context;
-  const message = `The backup has ${credentials}. Some may have been revoked after the backup.`;
-  if (stdin.isTTY !== true) throw new UsageError(`${message} Pass --keep-access or --end-access`);
-  return (await askYesOrNo(`${message} Make them all valid again?`, stdin, stderr)) ? "keep" : "end";
+  const message = `The backup has ${credentials}.`;
+  if (stdin.isTTY !== true)
+    throw new UsageError(`${message} Some may have been revoked since. Pass --keep-access or --end-access`);
+  const question = `${message} Keep these credentials valid, including any that were revoked since? Otherwise all of them are revoked.`;
+  return (await askYesOrNo(question, stdin, stderr)) ? "keep" : "end";
 }

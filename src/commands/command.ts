@@ -27,7 +27,7 @@ export const OPTIONS = {
   user: ["NAME", "Account to use, in a database with accounts"],
   "dry-run": ["", "Print what would happen and change nothing"],
   "password-stdin": ["", "Read the password from standard input"],
-  "revoke-tokens": ["", "Also revoke all API tokens, so that apps lose access"],
+  "revoke-tokens": ["", "Also revoke all tokens, so that apps lose access"],
   revoke: ["", "Remove the role instead"],
   note: ["TEXT", "Note for administrators, such as who the invitation is for"],
   label: ["TEXT", "Name of the app that the token is for"],
@@ -39,7 +39,7 @@ export const OPTIONS = {
   distribute: ["", "Distribute the tables over a Citus cluster"],
   "new-epoch": [
     "",
-    "Make all clients read their lists again, after a failover that lost changes or after restoring the database by other means than 'earmark restore'",
+    "Make all sync states invalid, so that clients read their lists again; needed after a failover that lost changes, or after restoring the database by means other than 'earmark restore'",
   ],
 } as const satisfies Readonly<Record<string, readonly [value: string, meaning: string]>>;
 

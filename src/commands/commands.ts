@@ -56,7 +56,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       ["earmark list", "List subscriptions in the local database"],
       [
         "earmark list --attention",
-        "List those whose feeds have moved or are failing: status, since when, feed URL, new URL, title",
+        "List only subscriptions whose feeds have moved, deny access, are failing or are gone: status, since when, feed URL, new URL, title",
       ],
       ["earmark list --removed", "List what was removed recently, newest first: id, timestamp, feed URL, title"],
       ["earmark list --json | jq .feed_url", "Process the list in a script; JSON also has folders and podcast details"],
@@ -83,7 +83,12 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["URL|ID..."],
     options: ["yes", ...LOCATION],
     summary: "Unsubscribe from feeds, by feed URL or id",
-    examples: [["earmark remove https://podnews.net/rss", "Ask for confirmation, unless --yes is given"]],
+    examples: [
+      [
+        "earmark remove https://podnews.net/rss",
+        "Remove one subscription; prompts for confirmation unless --yes is given",
+      ],
+    ],
     run: async (terminal, options, urlsOrIds) =>
       (await import("./subscriptions.ts")).remove(terminal, locationOf(options), urlsOrIds, options.yes === true),
   },
@@ -106,7 +111,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   import: {
     operands: ["FILE|-"],
     options: ["dry-run", "json", ...LOCATION],
-    summary: "Subscribe to every feed in an OPML file or a list of URLs; existing subscriptions stay",
+    summary: "Subscribe to every feed in an OPML file or a list of URLs; existing subscriptions are kept",
     examples: [
       ["earmark import podcasts.opml --dry-run", "Preview the outcome for each feed"],
       ["earmark import podcasts.opml", "Import the file"],
@@ -188,7 +193,10 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Create or migrate the database without starting the server",
     examples: [
       ["earmark migrate --distribute", "Also distribute it over a Citus cluster"],
-      ["earmark migrate --new-epoch", "Make all clients read their lists again, after a failover that lost changes"],
+      [
+        "earmark migrate --new-epoch",
+        "After a failover that lost changes: make all sync states invalid, so that clients read their lists again",
+      ],
     ],
     async run(terminal, options) {
       const { migrate } = await import("./migrate.ts");

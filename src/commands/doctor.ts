@@ -38,10 +38,10 @@ export async function doctor(terminal: Terminal, server: string | undefined, asJ
 const MARKS = { ok: "ok     ", warning: "warning", error: "error  " } as const;
 
 function checkClock(now: Date): Finding {
-  if (now.getTime() >= EARLIEST_PLAUSIBLE) return { state: "ok", what: `The clock is at ${now.toISOString()}` };
+  if (now.getTime() >= EARLIEST_PLAUSIBLE) return { state: "ok", what: `The clock reads ${now.toISOString()}` };
   return {
     state: "error",
-    what: `The clock is at ${now.toISOString()}`,
+    what: `The clock reads ${now.toISOString()}`,
     advice: "Set the clock: timestamps and the expiry of sessions depend on it.",
   };
 }
@@ -99,7 +99,7 @@ function checkSettings({ accounts, trustedProxies, host, allowedHosts }: Config)
       state: "warning",
       what: "Accounts are on, but no proxy is trusted",
       advice:
-        "Behind a reverse proxy, set EARMARK_TRUSTED_PROXIES to its address; otherwise all clients share one limit on failed sign-ins.",
+        "If the server is behind a reverse proxy, set EARMARK_TRUSTED_PROXIES to its address; if you don't, all clients share one limit on failed sign-ins.",
     },
   ];
 }

@@ -3,12 +3,12 @@ import { isAccountRefusal } from "../account-refusals.ts";
 import { isValidAt, NOBODY } from "../account-store.ts";
 import type { Accounts } from "../accounts.ts";
 import { roleOf, validateLabel } from "../jsonapi/accounts.ts";
-import { INVITATION_DAYS, People } from "../people.ts";
+import { INVITATION_DAYS, MAX_INVITATIONS, MAX_RESET_LINKS, People } from "../people.ts";
 import type { AccountChangeKind } from "../people-store.ts";
 import { asUser } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { accountOf, DAY_MS, describeRefusal, isId, readDays, withAccounts } from "./accounts.ts";
-import type { Terminal } from "./terminal.ts";
+import { pluralize, type Terminal } from "./terminal.ts";
 
 const PAGE_SIZE = 100;
 /** Commands are run by the operator, who needs no account. */
@@ -36,7 +36,7 @@ export async function listUsers(terminal: Terminal, asJson: boolean): Promise<vo
 
 /** The message after each change. */
 const CHANGED: Readonly<Record<AccountChangeKind, (name: string) => string>> = {
-  disable: (name) => `Disabled "${name}": nobody can sign in to it, and its apps have no access. Its data stays.`,
+  disable: (name) => `Disabled "${name}": nobody can sign in to it, and its apps have no access. Its data is kept.`,
   enable: (name) => `Enabled "${name}".`,
   promote: (name) => `"${name}" is now an administrator.`,
   demote: (name) => `"${name}" is no longer an administrator.`,
@@ -55,7 +55,8 @@ export async function createResetLink(terminal: Terminal, name: string): Promise
   await withPeople(terminal, async (people, accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
     const issued = await people.createResetLink(OPERATOR, user, terminal.context.now());
-    if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued));
+    const full = `There are already ${MAX_RESET_LINKS} unused reset links for "${name}". Wait until one expires, or set a password: earmark user passwd ${name}`;
+    if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued, full));
     await writeLink(terminal, "/reset-password", issued.secret, `within a day to set a new password for "${name}"`);
   });
 }
@@ -70,8 +71,9 @@ export async function invite(terminal: Terminal, days: string | undefined, note 
       note,
       expiresAt: new Date(now.getTime() + lifetimeDays * DAY_MS),
     });
-    if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued));
-    await writeLink(terminal, "/join", issued.secret, `within ${lifetimeDays} days to create one account`);
+    const full = `There are already ${MAX_INVITATIONS} unused invitations. Revoke one: earmark user revoke-invitation ID`;
+    if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued, full));
+    await writeLink(terminal, "/join", issued.secret, `within ${pluralize(lifetimeDays, "day")} to create one account`);
   });
 }
 

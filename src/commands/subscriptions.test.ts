@@ -43,7 +43,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
         lines(added).map((line) => line.split("\t")[0]),
         ["added", "already-subscribed", "refused"],
       );
-      assert.match(added.stderr, /1 added, 1 already subscribed, 1 refused/);
+      assert.match(added.stderr, /1 added, 1 already subscribed, 1 rejected\./);
       const listed = await earmark("list");
       assert.match(
         listed.stdout,
@@ -134,7 +134,10 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
         lines(preview).map((line) => JSON.parse(line).outcome),
         ["added", "refused", "skipped", "added"],
       );
-      assert.match(preview.stderr, /Dry run, nothing changed: 2 added, 0 already subscribed, 1 skipped, 1 refused\./);
+      assert.match(
+        preview.stderr,
+        /Dry run: 2 would be added, 0 already subscribed, 1 skipped, 1 rejected; nothing was changed\./,
+      );
       assert.equal((await earmark("list")).stdout, "");
       const imported = await earmark("import", file);
       assert.equal(imported.code, 1);

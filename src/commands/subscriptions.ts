@@ -117,15 +117,15 @@ async function report(
   terminal: Terminal,
   results: readonly FeedOutcome[],
   asJson: boolean,
-  prefix = "",
+  { dryRun } = { dryRun: false },
 ): Promise<number> {
   for (const { outcome, feedUrl, detail } of results)
     await terminal.writeRecord({ outcome, feed_url: feedUrl, detail }, asJson);
   const count = (kind: string) => results.filter(({ outcome }) => outcome === kind).length;
   const skipped = count("skipped");
-  terminal.say(
-    `${prefix}${count("added")} added, ${count("already-subscribed")} already subscribed, ${skipped > 0 ? `${skipped} skipped, ` : ""}${count("refused")} refused.`,
-  );
+  const added = `${count("added")} ${dryRun ? "would be added" : "added"}`;
+  const counts = `${added}, ${count("already-subscribed")} already subscribed, ${skipped > 0 ? `${skipped} skipped, ` : ""}${count("refused")} rejected`;
+  terminal.say(dryRun ? `Dry run: ${counts}; nothing was changed.` : `${counts}.`);
   return count("refused") === 0 ? SUCCESS : PARTIAL_FAILURE;
 }
 
@@ -324,7 +324,7 @@ export async function importFile(
     readFeedFile(bytes);
     return await withList(terminal, location, { mayCreate: !dryRun }, async (subscriptionList) => {
       const { entries } = await subscriptionList.importOpml(bytes, { dryRun: true });
-      if (dryRun) return report(terminal, entries.map(withLine), asJson, "Dry run, nothing changed: ");
+      if (dryRun) return report(terminal, entries.map(withLine), asJson, { dryRun });
       const isNotSkipped = ({ outcome }: FeedOutcome) => outcome !== "skipped";
       const results = await subscribe(terminal, subscriptionList, entries.filter(isNotSkipped).map(feedOf));
       const outcomes = entries.map((entry) => (isNotSkipped(entry) ? { ...entry, ...results.shift() } : entry));

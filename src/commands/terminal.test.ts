@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { readConfig } from "../config.ts";
-import { Terminal, UsageError } from "./terminal.ts";
+import { pluralize, Terminal, UsageError } from "./terminal.ts";
 
 const HOSTILE = "https://a.example/\x1b[2J\x9b31m\u202egpj.exe\u2066\u200b\nremoved\r";
 const SHOWN = "https://a.example/�[2J�31m�gpj.exe���removed�";
@@ -74,4 +74,16 @@ test("terminal: a file → unchanged in a pipe, without control characters on a 
     await terminal.writeContent(HOSTILE);
     assert.equal(stdout(), expected);
   }
+});
+
+test("pluralize: a number and a noun → singular or plural", () => {
+  assert.deepEqual(
+    [
+      pluralize(1, "day"),
+      pluralize(0, "day"),
+      pluralize(1, "identity", "identities"),
+      pluralize(2, "identity", "identities"),
+    ],
+    ["1 day", "0 days", "1 identity", "2 identities"],
+  );
 });

@@ -30,8 +30,8 @@ export interface CommandContext {
 }
 
 /** `1 subscription`, `2 subscriptions`. */
-export function pluralize(number: number, noun: string): string {
-  return `${number} ${noun}${number === 1 ? "" : "s"}`;
+export function pluralize(number: number, noun: string, plural = `${noun}s`): string {
+  return `${number} ${number === 1 ? noun : plural}`;
 }
 
 /** A file-system error without its code, system call and path: `no such file or directory`. */

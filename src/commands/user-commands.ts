@@ -6,7 +6,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["NAME"],
     options: ["password-stdin"],
     summary: "Create an account",
-    examples: [["earmark user add ann", "Ask for the password"]],
+    examples: [["earmark user add ann", "Create the account ann; prompts for the password"]],
     run: (terminal, options, [name = ""]) =>
       runAccountCommand(({ addUser }) => addUser(terminal, name, options["password-stdin"] === true)),
   },
@@ -22,7 +22,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["NAME"],
     options: ["password-stdin", "revoke-tokens"],
     summary: "Set a new password and end all sessions",
-    examples: [["earmark user passwd ann", "Ask for the password"]],
+    examples: [["earmark user passwd ann", "Change the password of ann; prompts for the new one"]],
     run: (terminal, options, [name = ""]) =>
       runAccountCommand(({ changePassword }) =>
         changePassword(terminal, name, {
@@ -60,7 +60,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     options: ["revoke"],
     summary: "Make an account an administrator",
     examples: [
-      ["earmark user admin ann", "Let ann administer the server on its web page"],
+      ["earmark user admin ann", "Let ann administer the server in the web interface"],
       ["earmark user admin ann --revoke", "Take the role away again"],
     ],
     run: (terminal, options, [name = ""]) =>
@@ -70,7 +70,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["NAME"],
     options: ["yes"],
     summary: "Delete an account and all its data",
-    examples: [["earmark user delete ann", "Ask for confirmation, unless --yes is given"]],
+    examples: [["earmark user delete ann", "Delete the account ann; prompts for confirmation unless --yes is given"]],
     run: (terminal, options, [name = ""]) =>
       runAccountCommand(({ deleteUser }) => deleteUser(terminal, name, options.yes === true)),
   },
@@ -114,7 +114,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "token create": {
     operands: ["NAME"],
     options: ["label", "read-only", "days"],
-    summary: "Create an API token for account NAME, for one app",
+    summary: "Create a token for account NAME, for one app",
     examples: [["earmark token create ann --label phone", "Print the token, which is not shown again"]],
     run: (terminal, options, [name = ""]) =>
       runAccountCommand(({ createToken }) =>

@@ -311,7 +311,10 @@ test("inspect: a file in any state → findings, unchanged", async () => {
     "ok: Feeds: 0 known, 0 to be fetched now, 0 failing",
   ]);
   makeSingleFile(file);
-  assert.equal((await states())[2], "ok: The next start makes writes durable: journal_mode wal instead of delete");
+  assert.equal(
+    (await states())[2],
+    "ok: On its next start, the server will make writes durable: journal_mode wal instead of delete",
+  );
   await assert.rejects(
     engineFor(url).migrate(url, { distribute: true }),
     isUserError("A SQLite file cannot be distributed."),
@@ -320,7 +323,7 @@ test("inspect: a file in any state → findings, unchanged", async () => {
   database.exec("drop index removals_by_time; pragma user_version = 3");
   assert.equal(
     (await states())[0],
-    `ok: The next start migrates the database schema from version 3 to ${NEWEST_VERSION}`,
+    `ok: On its next start, the server will migrate the database schema from version 3 to ${NEWEST_VERSION}`,
   );
   database.exec(`pragma user_version = ${NEWEST_VERSION + 1}`);
   database.close();

@@ -23,7 +23,9 @@ export function openPostgresArchive(url: string): Archive {
       const { connection, close } = await begin(url, "begin isolation level repeatable read read only");
       if (await isSchemaCurrent(connection)) return readTables(connection, close);
       await close("rollback");
-      throw new UserError(`No Earmark database of this version at ${name}.`);
+      throw new UserError(
+        `The database at ${name} does not have the tables of this Earmark version. Check the URL; if the database is from an older version, set DATABASE_URL to it and run \`earmark migrate\` first.`,
+      );
     },
     async openEmpty() {
       const postgres = new Postgres(url, 1, { hasLongTimeouts: true });

@@ -112,7 +112,7 @@ function inspectNodes(nodes: readonly NodeRow[], unreachable: readonly string[])
     return {
       state: "error",
       what: `Nodes of the cluster are unreachable: ${down.join(", ")}`,
-      advice: "Users whose lists are there get errors until the nodes run again.",
+      advice: "Bring the nodes back up; until then, users whose lists are on them get errors.",
     };
   }
   const unsynced = nodes.filter(({ synced }) => !synced).map(({ name }) => name);
@@ -144,7 +144,7 @@ function inspectTables(tables: readonly ClusterTable[], colocation: number): Fin
     const table = tables.find((each) => each.name === name);
     return table?.column !== column || table === undefined || (column === "user_id" && table.colocation !== colocation);
   });
-  if (wrong.length === 0) return { state: "ok", what: "All tables are distributed, the rows of each user on one node" };
+  if (wrong.length === 0) return { state: "ok", what: "All tables are distributed, with each user's rows on one node" };
   return {
     state: "warning",
     what: `Tables are not distributed as expected: ${wrong.map(([name]) => name).join(", ")}`,

@@ -112,7 +112,7 @@ function describeVersion(schema: number): Finding {
   if (schema < NEWEST_VERSION)
     return {
       state: "ok",
-      what: `The next start migrates the database schema from version ${schema} to ${NEWEST_VERSION}`,
+      what: `On its next start, the server will migrate the database schema from version ${schema} to ${NEWEST_VERSION}`,
     };
   return {
     state: "error",
@@ -136,7 +136,7 @@ async function migrate(connection: Connection): Promise<void> {
   const version = Number(rows[0]?.version);
   if (version > NEWEST_VERSION) {
     throw new UserError(
-      `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). It was not changed; install that version or a later one, or restore a backup from before the upgrade to an empty database.`,
+      `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). It was not changed; install that version or a later one, or restore a pre-upgrade backup into an empty database.`,
     );
   }
   // One by one, because Citus sends the whole text of a change to each shard.
@@ -166,7 +166,10 @@ async function readVersion(connection: Connection): Promise<number> {
 
 export async function readEpoch(connection: Connection): Promise<Uint8Array> {
   const { rows } = await connection.query<{ value: Buffer }>("select value from earmark.epoch where one");
-  if (rows[0] === undefined) throw new UserError("The database has no epoch. Run `earmark migrate --new-epoch`.");
+  if (rows[0] === undefined)
+    throw new UserError(
+      "The database has no epoch, which is part of every sync state. Run `earmark migrate --new-epoch`; clients will then read their lists again.",
+    );
   return rows[0].value;
 }
 

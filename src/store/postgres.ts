@@ -179,7 +179,7 @@ class PostgresStore implements Store {
 
   async ready(): Promise<void> {
     const isReady = await this.#postgres.retry(isSchemaCurrent);
-    if (!isReady) throw new StoreUnavailable("the database has another schema version");
+    if (!isReady) throw new StoreUnavailable("the database has a different schema version");
   }
 
   close(): Promise<void> {

@@ -101,7 +101,7 @@ function rewrite(database: DatabaseSync, path: string, onWarning: ((warning: str
     database.exec("vacuum");
   } catch (error) {
     onWarning?.(
-      `${path} still contains remnants of deleted data, because it could not be rewritten (${(error as Error).message}). Free twice its size on the disk; then, with the server stopped, run "earmark backup FILE" and "earmark restore FILE".`,
+      `${path} still contains remnants of deleted data, because it could not be rewritten (${(error as Error).message}). Free up disk space of at least twice its size; then, with the server stopped, run "earmark backup FILE" and "earmark restore FILE".`,
     );
   }
 }
@@ -175,11 +175,14 @@ function setDurability(database: DatabaseSync): void {
   database.exec("pragma synchronous = full; pragma secure_delete = on");
   const level = readNumber(database, "pragma synchronous");
   const erasing = readNumber(database, "pragma secure_delete");
-  if (mode !== "wal" || level !== 2 || erasing !== 1) {
-    throw new UserError(
-      `SQLite cannot guarantee durable writes here (journal_mode ${mode}, synchronous ${level}, secure_delete ${erasing}; wal, 2 and 1 are needed). Is the file on a network drive?`,
-    );
-  }
+  const wrong = [
+    ["journal_mode", mode, "wal"],
+    ["synchronous", level, 2],
+    ["secure_delete", erasing, 1],
+  ].filter(([, value, needed]) => value !== needed);
+  if (wrong.length === 0) return;
+  const reasons = wrong.map(([name, value, needed]) => `${name} is ${value}, must be ${needed}`).join("; ");
+  throw new UserError(`SQLite cannot guarantee durable writes here (${reasons}). Is the file on a network drive?`);
 }
 
 export function isBusy(error: unknown): boolean {
@@ -202,7 +205,9 @@ function lockFile(path: string): () => void {
   } catch (error) {
     lock.close();
     if (!isBusy(error)) throw error;
-    throw new FileInUse(`Another Earmark is running on ${path}. Stop it first, or set DATABASE_URL to another file.`);
+    throw new FileInUse(
+      `Another Earmark process is using ${path}. Stop it first, or set DATABASE_URL to another file.`,
+    );
   }
 }
 
@@ -234,7 +239,7 @@ export function shareFile(path: string): () => void {
     } catch (error) {
       if (!(error instanceof FileInUse)) throw error;
       if (!isUpToDate(path))
-        throw new UserError(`A server of another Earmark version is running on ${path}. Stop it first.`);
+        throw new UserError(`A server of a different Earmark version is using ${path}. Stop it first.`);
     }
   }
   return () => undefined;
@@ -270,7 +275,7 @@ export function inspectFile(path: string): readonly Finding[] {
         ? { state: "ok", what: `The database schema is current (version ${version})` }
         : {
             state: "ok",
-            what: `The next start migrates the database schema from version ${version} to ${NEWEST_VERSION}`,
+            what: `On its next start, the server will migrate the database schema from version ${version} to ${NEWEST_VERSION}`,
           },
       ...(difference === undefined
         ? []
@@ -290,7 +295,10 @@ export function inspectFile(path: string): readonly Finding[] {
           },
       mode === "wal"
         ? { state: "ok", what: "Writes are durable: journal_mode wal, synchronous full" }
-        : { state: "ok", what: `The next start makes writes durable: journal_mode wal instead of ${mode}` },
+        : {
+            state: "ok",
+            what: `On its next start, the server will make writes durable: journal_mode wal instead of ${mode}`,
+          },
       ...(version === NEWEST_VERSION && difference === undefined && finding === "ok"
         ? [inspectPodcasts(database)]
         : []),

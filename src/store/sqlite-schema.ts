@@ -263,7 +263,7 @@ export function readVersion(database: DatabaseSync, path: string): number {
   const version = readNumber(database, "pragma user_version");
   if (version <= NEWEST_VERSION) return version;
   throw new UserError(
-    `${path} was written by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). It was not changed; install that version or a later one, or restore a backup from before the upgrade to another file.`,
+    `${path} was written by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). It was not changed; install that version or a later one, or restore a pre-upgrade backup to a different file.`,
   );
 }
 

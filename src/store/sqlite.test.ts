@@ -112,7 +112,7 @@ test("open: another server has the file → rejected until it closes", async () 
   const first = await open(file);
   await assert.rejects(
     open(file),
-    (error: Error) => error instanceof UserError && error.message.includes("Another Earmark is running"),
+    (error: Error) => error instanceof UserError && error.message.includes("Another Earmark process is using"),
   );
   await first.close();
   await open(file);

@@ -123,7 +123,7 @@ class SqliteStore implements Store {
     this.#hasFailed = "failure" in result;
     if (!("failure" in result)) return result.results;
     const { failure, isOutcomeUnknown } = result;
-    const message = isOutcomeUnknown ? "the outcome of a write is unknown" : "the database cannot be written";
+    const message = isOutcomeUnknown ? "the outcome of a write is unknown" : "cannot write to the database";
     throw new StoreUnavailable(message, { cause: failure, isOutcomeUnknown });
   }
 
@@ -328,7 +328,7 @@ class Reader {
   }
 
   check(): void {
-    if (!isSchemaCurrent(this.database)) throw new Error("the file has another schema version");
+    if (!isSchemaCurrent(this.database)) throw new Error("the file has a different schema version");
   }
 
   close(): void {

@@ -26,7 +26,7 @@ const findings = async (url: string) => (await inspectDatabase(url)).map(({ stat
 const EVEN = [
   "ok: The cluster has 2 nodes with data, all reachable",
   "ok: 4 shards are spread evenly over the nodes",
-  "ok: All tables are distributed, the rows of each user on one node",
+  "ok: All tables are distributed, with each user's rows on one node",
 ];
 
 /** The columns of these tables. */

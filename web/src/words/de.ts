@@ -25,7 +25,7 @@ export const de: Words = {
   },
 
   list: {
-    title: "Deine Abonnements",
+    title: "Abos",
     search: "Suchen",
     order: "Sortierung",
     newest: "Neueste zuerst",
@@ -82,7 +82,8 @@ export const de: Words = {
       "Dieser Ordner ist nicht möglich. Der Pfad darf höchstens 300 Zeichen, 8 Ebenen und keine Steuerzeichen enthalten.",
     "fetching-disabled": "Dieser Server ruft keine Feeds ab.",
     "id-in-use": "Ein anderes Abonnement hat schon diese ID.",
-    "quota-exceeded": "Deine Liste ist voll. Entferne Abonnements oder bitte den Administrator um ein höheres Limit.",
+    "quota-exceeded":
+      "Deine Liste ist voll. Entferne Abonnements oder bitte den Betreiber des Servers um ein höheres Limit.",
     "invalid-opml": "Das ist weder eine OPML-Datei noch eine Liste von Feed-URLs.",
     "body-too-large": "Das ist mehr, als der Server auf einmal annimmt.",
     "sign-in-failed": "Benutzername oder Passwort ist falsch.",
@@ -99,12 +100,12 @@ export const de: Words = {
     "invalid-passkey": "Dieser Passkey konnte nicht hinzugefügt werden. Versuche es noch einmal.",
     "too-many-passkeys": "Du hast die Höchstzahl an Passkeys erreicht. Entferne einen, den du nicht mehr brauchst.",
     "identity-taken":
-      "Diese Single-Sign-on-Anmeldung ist bereits mit einem anderen Konto verknüpft. Trenne sie zuerst dort.",
-    "too-many-identities": "Dein Konto hat zu viele Single-Sign-on-Verknüpfungen. Trenne zuerst eine.",
+      "Dieses Single-Sign-on-Konto ist bereits mit einem anderen Konto auf diesem Server verknüpft. Trenne es zuerst dort.",
+    "too-many-identities": "Dein Konto ist mit zu vielen Single-Sign-on-Konten verknüpft. Trenne zuerst eines.",
     "oidc-denied": "Die Anmeldung wurde abgebrochen.",
     "oidc-failed": "Die Anmeldung hat nicht funktioniert oder zu lange gedauert. Versuche es noch einmal.",
     "no-account":
-      "Diese Single-Sign-on-Anmeldung ist mit keinem Konto auf diesem Server verknüpft. Wenn du hier ein Konto hast, melde dich mit dessen Passwort an und verknüpfe sie. Frage sonst den Administrator.",
+      "Dieses Single-Sign-on-Konto ist mit keinem Konto auf diesem Server verknüpft. Wenn du hier ein Konto hast, melde dich mit dessen Passwort an und verknüpfe es mit dem Single-Sign-on-Konto. Frage sonst den Administrator.",
     "identity-provider-unavailable":
       "Der Single-Sign-on-Anbieter ist nicht erreichbar. Versuche es später noch einmal oder melde dich anders an.",
     "recent-sign-in-required": "Melde dich zu deiner Sicherheit zuerst noch einmal an.",
@@ -113,7 +114,7 @@ export const de: Words = {
     "rate-limited": "Zu viele Anfragen. Versuche es in einer Minute noch einmal.",
     "too-many-attempts": "Zu viele Versuche. Versuche es später noch einmal.",
     "request-timeout": "Die Anfrage hat zu lange gedauert. Prüfe deine Verbindung und versuche es noch einmal.",
-    "unknown-host": "Der Server akzeptiert diesen Hostnamen nicht. Der Administrator kann ihn zulassen.",
+    "unknown-host": "Der Server akzeptiert diesen Hostnamen nicht. Der Betreiber des Servers kann ihn zulassen.",
     "invalid-label": "Dieser Name ist nicht möglich. Er darf höchstens 100 Zeichen und keine Steuerzeichen enthalten.",
     "invalid-attribute": "Der Server kann mit dieser Eingabe nichts anfangen.",
     "internal-error":
@@ -129,10 +130,10 @@ export const de: Words = {
     hint: "Füge so viele ein, wie du möchtest.",
     submit: (n, formatted) => (n < 2 ? "Hinzufügen" : `${formatted} hinzufügen`),
     running: (done, total) => `${done} von ${total} gesendet`,
-    done: (added, existing, invalid) => `${added} hinzugefügt, ${existing} schon abonniert, ${invalid} ungültig.`,
+    done: (added, existing, rejected) => `${added} hinzugefügt, ${existing} schon abonniert, ${rejected} abgelehnt.`,
     saved: (n, formatted) =>
       `Keine Verbindung: ${n === 1 ? "1 Abo ist" : `${formatted} Abos sind`} auf diesem Gerät gespeichert und ${n === 1 ? "wird" : "werden"} später gesendet.`,
-    fix: "Korrigiere die ungültigen URLs und versuch es erneut. Was hinzugefügt wurde, bleibt.",
+    fix: "Korrigiere die abgelehnten URLs und versuch es erneut. Was hinzugefügt wurde, bleibt.",
     retry: (n, formatted) => (n === 1 ? "Erneut versuchen" : `${formatted} erneut versuchen`),
     more: "Weitere hinzufügen",
     line: (n) => `Feed-URL in Zeile ${n}`,
@@ -181,7 +182,7 @@ export const de: Words = {
     refusedName: (app, way) =>
       `${app} akzeptiert in diesem Dialog keine Benutzernamen mit @ oder +. Wähle stattdessen „${way}“.`,
     rootOnly: (app) =>
-      `${app} ignoriert den Pfad in der Server-URL und kann sich deshalb nur verbinden, wenn der Server direkt unter seinem Hostnamen liegt.`,
+      `${app} ignoriert den Pfad in der Server-URL und kann sich deshalb nur verbinden, wenn die Server-URL keinen Pfad hat.`,
     waiting: "Warten auf die erste Synchronisierung…",
     connected: (device) => `${device} ist verbunden.`,
     synced: (n, formatted, device) => `${device} hat ${formatted} ${n === 1 ? "Podcast" : "Podcasts"} synchronisiert.`,
@@ -318,7 +319,7 @@ export const de: Words = {
     notLoaded: "Diese Sprache konnte nicht geladen werden. Lade die Seite neu.",
     shortcuts: "Tastenkürzel",
     useShortcuts: "Kürzel mit einer Taste aktivieren",
-    keyList: "Abonnements",
+    keyList: "Abos",
     keyAdd: "Hinzufügen",
     keyImport: "Import",
     keyUndo: "Rückgängig machen",

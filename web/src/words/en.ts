@@ -28,7 +28,7 @@ export const en = {
   },
 
   list: {
-    title: "Your subscriptions",
+    title: "My list",
     search: "Search",
     order: "Sort order",
     newest: "Newest first",
@@ -75,16 +75,16 @@ export const en = {
     "feed-url-missing": "The URL is missing.",
     "feed-url-too-long": "The URL is too long.",
     "feed-url-whitespace": "The URL contains a space or a control character.",
-    "feed-url-not-http": "Not a feed URL: it must start with https:// or http:// and have a host.",
+    "feed-url-not-http": "This is not a feed URL. Feed URLs start with https:// or http:// followed by a host.",
     "feed-url-invalid-host": "The host name is invalid.",
     "feed-url-invalid-characters": "The URL contains invalid characters.",
     "feed-url-invalid-port": "The port is invalid.",
-    "invalid-title": "This name can’t be used. It may have up to 300 characters, and no control characters.",
+    "invalid-title": "This name can’t be used. Use up to 300 characters, without control characters.",
     "invalid-folders":
-      "This folder can’t be used. Its path may have up to 300 characters and 8 levels, and no control characters.",
+      "This folder can’t be used. Use a path of up to 300 characters and 8 levels, without control characters.",
     "fetching-disabled": "This server does not fetch feeds.",
     "id-in-use": "Another subscription already has this id.",
-    "quota-exceeded": "Your list is full. Remove some subscriptions, or ask the administrator for a higher limit.",
+    "quota-exceeded": "Your list is full. Remove some subscriptions, or ask the server’s operator for a higher limit.",
     "invalid-opml": "This is neither an OPML file nor a list of feed URLs.",
     "body-too-large": "This is more than the server accepts at once.",
     "sign-in-failed": "Wrong username or password.",
@@ -99,12 +99,13 @@ export const en = {
     "passkey-failed": "This passkey didn’t work. Try again, or sign in another way.",
     "invalid-passkey": "This passkey couldn’t be added. Try again.",
     "too-many-passkeys": "You have reached the maximum number of passkeys. Remove one you no longer use.",
-    "identity-taken": "This single sign-on login is already linked to another account. Unlink it there first.",
-    "too-many-identities": "Your account has too many linked single sign-on logins. Unlink one first.",
+    "identity-taken":
+      "This single sign-on account is already linked to another account on this server. Unlink it there first.",
+    "too-many-identities": "Your account is linked to too many single sign-on accounts. Unlink one first.",
     "oidc-denied": "The sign-in was cancelled.",
     "oidc-failed": "The sign-in didn’t work or took too long. Try again.",
     "no-account":
-      "This single sign-on login is not linked to an account on this server. If you have an account here, sign in with its password and link the login. Otherwise ask the administrator.",
+      "This single sign-on account is not linked to an account on this server. If you have an account here, sign in with its password and link it to the single sign-on account. Otherwise ask the administrator.",
     "identity-provider-unavailable":
       "The single sign-on provider can’t be reached. Try again later, or sign in another way.",
     "recent-sign-in-required": "Sign in again first, for your security.",
@@ -113,8 +114,8 @@ export const en = {
     "rate-limited": "Too many requests. Try again in a minute.",
     "too-many-attempts": "Too many attempts. Try again later.",
     "request-timeout": "The request took too long. Check your connection and retry.",
-    "unknown-host": "The server does not accept this host name. Its administrator can allow it.",
-    "invalid-label": "This name can’t be used. It may have up to 100 characters, and no control characters.",
+    "unknown-host": "The server does not accept this host name. The server’s operator can allow it.",
+    "invalid-label": "This name can’t be used. Use up to 100 characters, without control characters.",
     "invalid-attribute": "The server did not accept what you entered.",
     "internal-error": "The server had an internal error. Try again later, or tell its administrator.",
   },
@@ -128,11 +129,11 @@ export const en = {
     hint: "Paste as many as you like.",
     submit: (n: number, formatted: string) => (n < 2 ? "Add" : `Add ${formatted}`),
     running: (done: string, total: string) => `${done} of ${total} sent`,
-    done: (added: string, existing: string, invalid: string) =>
-      `${added} added, ${existing} already subscribed, ${invalid} invalid.`,
+    done: (added: string, existing: string, rejected: string) =>
+      `${added} added, ${existing} already subscribed, ${rejected} rejected.`,
     saved: (n: number, formatted: string) =>
       `No connection: ${n === 1 ? "1 subscription is" : `${formatted} subscriptions are`} saved on this device and will be sent later.`,
-    fix: "Fix the invalid URLs and retry. Feeds already added stay in your list.",
+    fix: "Fix the rejected URLs and retry. Feeds already added stay in your list.",
     retry: (n: number, formatted: string) => (n === 1 ? "Retry" : `Retry ${formatted}`),
     more: "Add more",
     line: (n: string) => `Feed URL on line ${n}`,
@@ -182,7 +183,7 @@ export const en = {
     refusedName: (app: string, way: string) =>
       `${app} doesn’t accept usernames with @ or + in this dialog. Choose “${way}” instead.`,
     rootOnly: (app: string) =>
-      `${app} ignores the path in the server URL, so it can connect only if the server is at the root of its host.`,
+      `${app} ignores the path in the server URL, so it can connect only if the server URL has no path.`,
     waiting: "Waiting for the first sync…",
     connected: (device: string) => `${device} is connected.`,
     synced: (n: number, formatted: string, device: string) =>
@@ -239,7 +240,7 @@ export const en = {
     warning: "Allow it only if you have just started connecting this app yourself.",
     allow: "Allow",
     deny: "Deny",
-    allowed: "Access allowed",
+    allowed: "Access granted",
     returnToApp: "You can return to the app now.",
     denied: "Access denied",
     noAccess: "The app can’t connect. You can close this page.",
@@ -320,7 +321,7 @@ export const en = {
     notLoaded: "Couldn’t load this language. Reload the page.",
     shortcuts: "Keyboard shortcuts",
     useShortcuts: "Enable single-key shortcuts",
-    keyList: "Subscriptions",
+    keyList: "My list",
     keyAdd: "Add",
     keyImport: "Import",
     keyUndo: "Undo",

@@ -25,7 +25,7 @@ export const es: Words = {
   },
 
   list: {
-    title: "Tus suscripciones",
+    title: "Mi lista",
     search: "Buscar",
     order: "Orden",
     newest: "Más recientes primero",
@@ -80,7 +80,7 @@ export const es: Words = {
     "fetching-disabled": "Este servidor no consulta feeds.",
     "id-in-use": "Otra suscripción ya tiene ese identificador.",
     "quota-exceeded":
-      "Tu lista está llena. Quita algunas suscripciones o pide un límite mayor a quien administra el servidor.",
+      "Tu lista está llena. Quita algunas suscripciones o pide un límite mayor al operador del servidor.",
     "invalid-opml": "Este archivo no es ni OPML ni una lista de URL de feeds.",
     "body-too-large": "Es más de lo que el servidor acepta de una vez.",
     "sign-in-failed": "El usuario o la contraseña no son correctos.",
@@ -95,12 +95,14 @@ export const es: Words = {
     "passkey-failed": "Esta llave de acceso no funcionó. Inténtalo de nuevo o inicia sesión de otra forma.",
     "invalid-passkey": "No se pudo añadir esta llave de acceso. Inténtalo de nuevo.",
     "too-many-passkeys": "Has alcanzado el número máximo de llaves de acceso. Elimina una que ya no uses.",
-    "identity-taken": "Este inicio de sesión único ya está vinculado a otra cuenta. Desvincúlalo allí primero.",
-    "too-many-identities": "Tu cuenta tiene demasiados vínculos de inicio de sesión único. Elimina uno primero.",
+    "identity-taken":
+      "Esta cuenta de inicio de sesión único ya está vinculada a otra cuenta de este servidor. Desvincúlala allí primero.",
+    "too-many-identities":
+      "Tu cuenta está vinculada a demasiadas cuentas de inicio de sesión único. Desvincula una primero.",
     "oidc-denied": "Se canceló el inicio de sesión.",
     "oidc-failed": "El inicio de sesión no funcionó o tardó demasiado. Inténtalo de nuevo.",
     "no-account":
-      "Este inicio de sesión único no está vinculado a ninguna cuenta de este servidor. Si tienes una cuenta aquí, inicia sesión con su contraseña y vincúlalo. Si no, pregunta al administrador.",
+      "Esta cuenta de inicio de sesión único no está vinculada a ninguna cuenta de este servidor. Si tienes una cuenta aquí, inicia sesión con su contraseña y vincúlala a la de inicio de sesión único. Si no, pregunta al administrador.",
     "identity-provider-unavailable":
       "No se puede acceder al proveedor de inicio de sesión único. Inténtalo más tarde o inicia sesión de otra forma.",
     "recent-sign-in-required": "Por tu seguridad, primero vuelve a iniciar sesión.",
@@ -109,7 +111,7 @@ export const es: Words = {
     "rate-limited": "Demasiadas peticiones. Inténtalo de nuevo dentro de un minuto.",
     "too-many-attempts": "Demasiados intentos. Inténtalo de nuevo más tarde.",
     "request-timeout": "La petición tardó demasiado. Comprueba tu conexión y reinténtalo.",
-    "unknown-host": "El servidor no acepta este nombre de host. Su administrador puede permitirlo.",
+    "unknown-host": "El servidor no acepta este nombre de host. El operador del servidor puede permitirlo.",
     "invalid-label": "Este nombre no se puede usar. Puede tener hasta 100 caracteres, sin caracteres de control.",
     "invalid-attribute": "El servidor no puede usar lo que has escrito.",
     "internal-error": "El servidor tuvo un error interno. Inténtalo más tarde o avisa a su administrador.",
@@ -124,12 +126,12 @@ export const es: Words = {
     hint: "Pega todas las que quieras.",
     submit: (n, formatted) => (n < 2 ? "Añadir" : `Añadir ${formatted}`),
     running: (done, total) => `Envío: ${done} de ${total}`,
-    done: (added, existing, invalid) => `Añadidas: ${added}; ya suscritas: ${existing}; no válidas: ${invalid}.`,
+    done: (added, existing, rejected) => `Añadidas: ${added}; ya suscritas: ${existing}; rechazadas: ${rejected}.`,
     saved: (n, formatted) =>
       n === 1
         ? "Sin conexión: 1 suscripción está guardada en este dispositivo y se enviará más tarde."
         : `Sin conexión: ${formatted} suscripciones están guardadas en este dispositivo y se enviarán más tarde.`,
-    fix: "Corrige las URL no válidas y reintenta. Lo añadido se conserva.",
+    fix: "Corrige las URL rechazadas y reintenta. Lo añadido se conserva.",
     retry: (n, formatted) => (n === 1 ? "Reintentar" : `Reintentar ${formatted}`),
     more: "Añadir más",
     line: (n) => `URL de la línea ${n}`,
@@ -177,7 +179,7 @@ export const es: Words = {
     anyCredentials: "Sirve cualquier nombre de usuario y contraseña: este servidor tiene un solo usuario.",
     refusedName: (app, way) => `${app} no acepta aquí nombres de usuario con @ o +. Elige «${way}» en su lugar.`,
     rootOnly: (app) =>
-      `${app} ignora la ruta de la URL del servidor, así que solo puede conectarse si el servidor está en la raíz de su host.`,
+      `${app} ignora la ruta de la URL del servidor, así que solo puede conectarse si esa URL no tiene ruta.`,
     waiting: "Esperando la primera sincronización…",
     connected: (device) => `${device} está conectado.`,
     synced: (n, formatted, device) => `${device} ha sincronizado ${formatted} ${n === 1 ? "pódcast" : "pódcasts"}.`,
@@ -314,7 +316,7 @@ export const es: Words = {
     notLoaded: "No se ha podido cargar este idioma. Recarga la página.",
     shortcuts: "Atajos de teclado",
     useShortcuts: "Activar los atajos de una sola tecla",
-    keyList: "Suscripciones",
+    keyList: "Mi lista",
     keyAdd: "Añadir",
     keyImport: "Importar",
     keyUndo: "Deshacer",

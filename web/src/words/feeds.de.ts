@@ -9,7 +9,7 @@ export const de: FeedWords = {
   },
   line: (n: string) => `Zeile ${n}`,
   brokenAt: (n: string) =>
-    `Die Datei ist unvollständig: Sie bricht in Zeile ${n} ab. Nichts wurde importiert; exportiere sie noch einmal.`,
+    `Die Datei ist unvollständig: Ein Tag oder Kommentar, der in Zeile ${n} beginnt, ist abgeschnitten. Nichts wurde importiert; exportiere die Datei noch einmal aus der App.`,
   textFileHint: "Auch eine Textdatei mit einer Feed-URL pro Zeile ist möglich.",
   select: (feed: string) => `${feed} auswählen`,
   selectAll: "Alle auswählen",

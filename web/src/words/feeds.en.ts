@@ -8,7 +8,8 @@ export const en = {
     "not-selected": "Not selected.",
   },
   line: (n: string) => `Line ${n}`,
-  brokenAt: (n: string) => `The file is incomplete: it is cut off at line ${n}. Nothing was imported; export it again.`,
+  brokenAt: (n: string) =>
+    `The file is incomplete: a tag or comment that starts on line ${n} is cut off. Nothing was imported; export the file again from the app.`,
   textFileHint: "A text file with one feed URL per line works too.",
   select: (feed: string) => `Select ${feed}`,
   selectAll: "Select all",

@@ -9,7 +9,7 @@ export const es: FeedWords = {
   },
   line: (n: string) => `Línea ${n}`,
   brokenAt: (n: string) =>
-    `El archivo está incompleto: se corta en la línea ${n}. No se importó nada; expórtalo de nuevo.`,
+    `El archivo está incompleto: una etiqueta o un comentario que empieza en la línea ${n} está cortado. No se importó nada; exporta de nuevo el archivo desde la app.`,
   textFileHint: "También sirve un archivo de texto con una URL de feed por línea.",
   select: (feed: string) => `Seleccionar ${feed}`,
   selectAll: "Seleccionar todo",

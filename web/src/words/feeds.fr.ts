@@ -9,7 +9,7 @@ export const fr: FeedWords = {
   },
   line: (n: string) => `Ligne ${n}`,
   brokenAt: (n: string) =>
-    `Le fichier est incomplet : il s’interrompt à la ligne ${n}. Rien n’a été importé ; exportez-le de nouveau.`,
+    `Le fichier est incomplet : une balise ou un commentaire qui commence à la ligne ${n} est coupé. Rien n’a été importé ; exportez de nouveau le fichier depuis l’appli.`,
   textFileHint: "Un fichier texte avec une URL de flux par ligne convient aussi.",
   select: (feed: string) => `Sélectionner ${feed}`,
   selectAll: "Tout sélectionner",

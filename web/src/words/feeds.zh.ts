@@ -8,7 +8,7 @@ export const zh: FeedWords = {
     "not-selected": "未选择。",
   },
   line: (n: string) => `第 ${n} 行`,
-  brokenAt: (n: string) => `文件不完整：在第 ${n} 行中断。未导入任何内容，请重新导出。`,
+  brokenAt: (n: string) => `文件不完整：从第 ${n} 行开始的标签或注释被截断。未导入任何内容，请从应用中重新导出该文件。`,
   textFileHint: "也可以使用每行一个订阅源网址的文本文件。",
   select: (feed: string) => `选择 ${feed}`,
   selectAll: "全选",

@@ -26,7 +26,7 @@ export const fr: Words = {
   },
 
   list: {
-    title: "Vos abonnements",
+    title: "Ma liste",
     search: "Rechercher",
     order: "Tri",
     newest: "Plus récents d’abord",
@@ -85,7 +85,7 @@ export const fr: Words = {
     "fetching-disabled": "Ce serveur ne consulte pas les flux.",
     "id-in-use": "Un autre abonnement a déjà cet identifiant.",
     "quota-exceeded":
-      "Votre liste est pleine. Retirez des abonnements ou demandez à l’administrateur d’augmenter la limite.",
+      "Votre liste est pleine. Retirez des abonnements ou demandez à l’exploitant du serveur d’augmenter la limite.",
     "invalid-opml": "Ce n’est ni un fichier OPML ni une liste d’URL de flux.",
     "body-too-large": "C’est plus que le serveur n’accepte en une fois.",
     "sign-in-failed": "Nom d’utilisateur ou mot de passe incorrect.",
@@ -117,7 +117,7 @@ export const fr: Words = {
     "rate-limited": "Trop de requêtes. Réessayez dans une minute.",
     "too-many-attempts": "Trop de tentatives. Réessayez plus tard.",
     "request-timeout": "La requête a pris trop de temps. Vérifiez votre connexion et réessayez.",
-    "unknown-host": "Le serveur n’accepte pas ce nom d’hôte. Son administrateur peut l’autoriser.",
+    "unknown-host": "Le serveur n’accepte pas ce nom d’hôte. L’exploitant du serveur peut l’autoriser.",
     "invalid-label":
       "Ce nom ne peut pas être utilisé. Il peut comporter 100 caractères au plus, sans caractère de contrôle.",
     "invalid-attribute": "Le serveur ne peut pas utiliser cette saisie.",
@@ -134,13 +134,13 @@ export const fr: Words = {
     hint: "Collez-en autant que vous voulez.",
     submit: (n, formatted) => (n < 2 ? "Ajouter" : `Ajouter ${formatted} flux`),
     running: (done, total) => `Envoi\u202f: ${done} sur ${total}`,
-    done: (added, existing, invalid) =>
-      `Ajoutés\u202f: ${added}, déjà abonnés\u202f: ${existing}, non valides\u202f: ${invalid}.`,
+    done: (added, existing, rejected) =>
+      `Ajoutés\u202f: ${added}, déjà abonnés\u202f: ${existing}, refusés\u202f: ${rejected}.`,
     saved: (n, formatted) =>
       n === 1
         ? "Pas de connexion\u202f: 1 abonnement est enregistré sur cet appareil et sera envoyé plus tard."
         : `Pas de connexion\u202f: ${formatted} abonnements sont enregistrés sur cet appareil et seront envoyés plus tard.`,
-    fix: "Corrigez les URL non valides et réessayez. Ce qui a été ajouté est conservé.",
+    fix: "Corrigez les URL refusées et réessayez. Ce qui a été ajouté est conservé.",
     retry: (n, formatted) => (n === 1 ? "Réessayer" : `Réessayer pour ${formatted} flux`),
     more: "En ajouter d’autres",
     line: (n) => `URL à la ligne ${n}`,
@@ -189,7 +189,7 @@ export const fr: Words = {
     refusedName: (app, way) =>
       `${app} n’accepte pas ici les noms d’utilisateur avec @ ou +. Choisissez plutôt «\u202f${way}\u202f».`,
     rootOnly: (app) =>
-      `${app} ignore le chemin dans l’URL du serveur et ne peut donc se connecter que si le serveur est à la racine de son hôte.`,
+      `${app} ignore le chemin dans l’URL du serveur et ne peut donc se connecter que si cette URL n’a pas de chemin.`,
     waiting: "En attente de la première synchronisation…",
     connected: (device) => `${device} est connecté.`,
     synced: (n, formatted, device) => `${device} a synchronisé ${formatted} ${n < 2 ? "podcast" : "podcasts"}.`,
@@ -327,7 +327,7 @@ export const fr: Words = {
     notLoaded: "Cette langue n’a pas pu être chargée. Rechargez la page.",
     shortcuts: "Raccourcis clavier",
     useShortcuts: "Activer les raccourcis à une touche",
-    keyList: "Abonnements",
+    keyList: "Ma liste",
     keyAdd: "Ajouter",
     keyImport: "Importer",
     keyUndo: "Annuler la dernière action",

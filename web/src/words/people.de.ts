@@ -9,8 +9,8 @@ export const de: PeopleWords = {
   disabled: "deaktiviert",
   seen: (day) => `zuletzt gesehen ${day}`,
   neverSeen: "noch nie gesehen",
-  rows: (n, formatted) => `${formatted} ${n === 1 ? "Datenbankzeile" : "Datenbankzeilen"}`,
-  rowsOrMore: (formatted) => `${formatted} Datenbankzeilen oder mehr`,
+  rows: (n, formatted) => `${formatted} ${n === 1 ? "gespeicherter Eintrag" : "gespeicherte Einträge"}`,
+  rowsOrMore: (formatted) => `${formatted} oder mehr gespeicherte Einträge`,
   manage: "Verwalten",
   manageLabel: (name) => `${name} verwalten`,
   resetPassword: "Link für neues Passwort erstellen",
@@ -61,7 +61,7 @@ export const de: PeopleWords = {
   newPasswordSubmit: "Speichern und anmelden",
   newPasswordDone: "Dein neues Passwort ist festgelegt.",
   revokeTokenLead: "Die App muss zum Synchronisieren neu verbunden werden.",
-  endSessionLead: "Der Browser muss sich neu anmelden.",
+  endSessionLead: "Du musst dich in diesem Browser neu anmelden.",
   changedWithApps: "Dein Passwort wurde geändert. Alle anderen Browser und alle Apps wurden abgemeldet.",
   revokeTokens: "Auch alle Apps trennen",
   exportOwnLead: "Alles, was der Server über dich speichert, in einer Datei.",
@@ -89,7 +89,7 @@ export const de: PeopleWords = {
     "last-admin": "Das ist der einzige Administrator. Mache zuerst jemand anderen zum Administrator.",
     "admin-required": "Das können nur Administratoren.",
     "too-many-links":
-      "Es gibt zu viele unbenutzte Einladungen oder Links zum Zurücksetzen. Widerrufe Einladungen, oder warte, bis einige ablaufen.",
+      "Es gibt zu viele unbenutzte Links dieser Art. Warte, bis einige benutzt werden oder ablaufen; Einladungen kannst du auch widerrufen.",
     "no-password":
       "Diese Person meldet sich über Single Sign-on oder einen Reverse-Proxy an und hat hier kein Passwort.",
     "account-disabled": "Dieses Konto ist deaktiviert. Aktiviere es zuerst.",

@@ -9,8 +9,8 @@ export const es: PeopleWords = {
   disabled: "desactivada",
   seen: (day) => `última actividad: ${day}`,
   neverSeen: "sin actividad",
-  rows: (n, formatted) => `${formatted} ${n === 1 ? "fila" : "filas"} en la base de datos`,
-  rowsOrMore: (formatted) => `${formatted} filas o más en la base de datos`,
+  rows: (n, formatted) => `${formatted} ${n === 1 ? "elemento guardado" : "elementos guardados"}`,
+  rowsOrMore: (formatted) => `${formatted} elementos guardados o más`,
   manage: "Gestionar",
   manageLabel: (name) => `Gestionar a ${name}`,
   resetPassword: "Crear enlace para nueva contraseña",
@@ -59,7 +59,7 @@ export const es: PeopleWords = {
   newPasswordSubmit: "Guardar e iniciar sesión",
   newPasswordDone: "Tu contraseña nueva está establecida.",
   revokeTokenLead: "Habrá que volver a conectar la aplicación para sincronizar.",
-  endSessionLead: "El navegador tendrá que iniciar sesión de nuevo.",
+  endSessionLead: "Tendrás que iniciar sesión de nuevo en ese navegador.",
   changedWithApps: "Se cambió tu contraseña. Se cerró la sesión en los demás navegadores y en todas las aplicaciones.",
   revokeTokens: "Desconectar también todas las aplicaciones",
   exportOwnLead: "Todo lo que el servidor guarda sobre ti, en un solo archivo.",
@@ -86,7 +86,7 @@ export const es: PeopleWords = {
     "last-admin": "Es el único administrador. Nombra antes a otra persona.",
     "admin-required": "Solo los administradores pueden hacer esto.",
     "too-many-links":
-      "Hay demasiadas invitaciones o enlaces de restablecimiento sin usar. Revoca invitaciones o espera a que caduquen.",
+      "Hay demasiados enlaces de este tipo sin usar. Espera a que se usen o caduquen algunos; las invitaciones también puedes revocarlas.",
     "no-password":
       "Esta persona inicia sesión con inicio de sesión único o un proxy inverso y no tiene contraseña aquí.",
     "account-disabled": "Esta cuenta está desactivada. Actívala primero.",

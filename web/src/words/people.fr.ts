@@ -9,8 +9,8 @@ export const fr: PeopleWords = {
   disabled: "désactivé",
   seen: (day) => `dernière activité : ${day}`,
   neverSeen: "aucune activité",
-  rows: (n, formatted) => `${formatted} ${n < 2 ? "ligne" : "lignes"} dans la base de données`,
-  rowsOrMore: (formatted) => `${formatted} lignes ou plus dans la base de données`,
+  rows: (n, formatted) => `${formatted} ${n < 2 ? "élément enregistré" : "éléments enregistrés"}`,
+  rowsOrMore: (formatted) => `${formatted} éléments enregistrés ou plus`,
   manage: "Gérer",
   manageLabel: (name) => `Gérer ${name}`,
   resetPassword: "Créer un lien de réinitialisation",
@@ -60,7 +60,7 @@ export const fr: PeopleWords = {
   newPasswordSubmit: "Enregistrer et se connecter",
   newPasswordDone: "Votre nouveau mot de passe est défini.",
   revokeTokenLead: "L’application devra être reconnectée pour se synchroniser.",
-  endSessionLead: "Le navigateur devra se reconnecter.",
+  endSessionLead: "Vous devrez vous reconnecter dans ce navigateur.",
   changedWithApps:
     "Votre mot de passe a été changé. Tous les autres navigateurs et toutes les applications ont été déconnectés.",
   revokeTokens: "Déconnecter aussi toutes les applications",
@@ -88,7 +88,7 @@ export const fr: PeopleWords = {
     "last-admin": "C’est le seul administrateur. Nommez-en d’abord un autre.",
     "admin-required": "Seuls les administrateurs peuvent le faire.",
     "too-many-links":
-      "Il y a trop d’invitations ou de liens de réinitialisation inutilisés. Révoquez des invitations ou attendez leur expiration.",
+      "Il y a trop de liens inutilisés de ce type. Attendez que certains soient utilisés ou expirent\u202f; vous pouvez aussi révoquer des invitations.",
     "no-password":
       "Cette personne se connecte par authentification unique ou un proxy inverse et n’a pas de mot de passe ici.",
     "account-disabled": "Ce compte est désactivé. Activez-le d’abord.",
