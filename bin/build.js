@@ -1,4 +1,4 @@
-// CommonJS for any Node from version 20. Builds the web page, unless the built one is up to date.
+// CommonJS for any Node from version 20. Builds the web interface, unless the built one is up to date.
 "use strict";
 
 require("./compile-cache.js");
@@ -32,7 +32,7 @@ const wanted = hashSources();
 if (!fs.existsSync(marker) || fs.readFileSync(marker, "utf8") !== wanted) build();
 
 function build() {
-  console.error("Building the web page (needed only after a change)…");
+  console.error("Building the web interface (needed only after a change)…");
   install(web, { omitDev: false });
   // Built aside and moved into place when complete.
   const partial = path.join(web, `dist.${process.pid}`);
@@ -42,7 +42,7 @@ function build() {
   if (status !== 0) {
     fs.rmSync(partial, { recursive: true, force: true });
     console.error(
-      "earmark: the web page could not be built; see the message above. `node bin/earmark serve` serves the API without it.",
+      "earmark: the web interface could not be built; see the message above. `node bin/earmark serve` serves the API without it.",
     );
     process.exit(status || 1);
   }

@@ -317,6 +317,9 @@ describe("account", { concurrency: 3 }, () => {
         await page.evaluate("scrollTo(0, 0)");
         await assertAccessible(page);
       }
+      // The narrowest window with the menu at the top.
+      await page.setViewportSize({ width: 641, height: 800 });
+      await assertNoOverflow(page);
     };
     const ann = await newUser(["https://ann.example/feed"]);
     const { page, allow, finish } = await visit({ size: "phone", theme: "dark" });

@@ -41,7 +41,7 @@ const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 const FAILED_SIGN_IN = "failed sign-in";
 
 const NO_PAGE =
-  "The web page has not been built, so / returns 404. Run `npm run build` to build it; the API works without it.";
+  "The web interface has not been built, so / returns 404. Run `npm run build` to build it; the API works without it.";
 
 export interface ServerOptions {
   readonly config: Config;
