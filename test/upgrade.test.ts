@@ -96,7 +96,7 @@ for (const [engine, { create, execute, newer }] of Object.entries(ENGINES)) {
       const { code, stderr } = await runInProcess(command, settings);
       assert.equal(code, 1, command.join(" "));
       assert.match(stderr, /by a newer Earmark \(schema version 999; this Earmark supports up to \d+\)/);
-      assert.match(stderr, /It was not changed; install that version or a later one, or restore a backup/);
+      assert.match(stderr, /It was not changed; install that version or a later one, or restore a pre-upgrade backup/);
     }
   });
 }

@@ -1,5 +1,5 @@
 import { readDate, readDocument } from "./documents.ts";
-import { fetchPage, writePageQuery } from "./lists.ts";
+import { fetchPage, pageQuery } from "./lists.ts";
 import { createRequest, createSend, sendDelete, sendResource } from "./requests.ts";
 import type { CallOptions, ClientOptions, PageOptions } from "./types.ts";
 
@@ -90,7 +90,7 @@ export function createAdminClient(options: ClientOptions): AdminClient {
     reader: (data: Resource) => Item,
     { number = 1, size = 25, signal }: PageOptions = {},
   ): Promise<AdminPage<Item>> => {
-    const { items, total } = await fetchPage(send, path + writePageQuery(number, size), reader, signal);
+    const { items, total } = await fetchPage(send, path + pageQuery(number, size), reader, signal);
     return { items, total };
   };
   const readLink = (text: string) =>

@@ -1,5 +1,5 @@
 import { readAccess, readDocument, readResource } from "./documents.ts";
-import { fetchAll, fetchOne, fetchPage, MAX_PAGE_SIZE, writePageQuery } from "./lists.ts";
+import { fetchAll, fetchOne, fetchPage, MAX_PAGE_SIZE, pageQuery } from "./lists.ts";
 import { type Send, sendDelete, sendResource } from "./requests.ts";
 import type { AppLogin, AppMethods, Device, EpisodeAction } from "./types.ts";
 
@@ -27,7 +27,7 @@ export function createAppMethods(send: Send): AppMethods {
 
     async episodeActions({ number = 1, size = MAX_PAGE_SIZE, feedUrl, signal } = {}) {
       const filter = feedUrl === undefined ? "" : `&filter[feed_url]=${encodeURIComponent(feedUrl)}`;
-      const path = `/v1/episode-actions${writePageQuery(number, size)}${filter}`;
+      const path = `/v1/episode-actions${pageQuery(number, size)}${filter}`;
       const { items, total, next } = await fetchPage(send, path, readResource<EpisodeAction>, signal);
       return { items, total, number, size, hasNext: next !== undefined };
     },

@@ -10,7 +10,7 @@ import {
   readSubscription,
 } from "./documents.ts";
 import { watchState } from "./events.ts";
-import { fetchOne, fetchPage, iterateSubscriptions, MAX_PAGE_SIZE, writePageQuery } from "./lists.ts";
+import { fetchOne, fetchPage, iterateSubscriptions, MAX_PAGE_SIZE, pageQuery } from "./lists.ts";
 import { applyOperations } from "./operations.ts";
 import { createRequest, createSend, sendDelete } from "./requests.ts";
 import { subscribe } from "./subscribe.ts";
@@ -52,7 +52,7 @@ export function createClient(options: ClientOptions): Client {
     },
 
     async page({ number = 1, size = MAX_PAGE_SIZE, include, signal } = {}) {
-      const path = `/v1/subscriptions${writePageQuery(number, size, include)}`;
+      const path = `/v1/subscriptions${pageQuery(number, size, include)}`;
       const { items, total, next } = await fetchPage(send, path, readSubscription, signal);
       return { items, total, number, size, hasNext: !!next };
     },

@@ -7,7 +7,7 @@ export const MAX_PAGE_SIZE = 100;
 /** A list with more items than this is treated as endless. */
 const MAX_ITEMS = 1_000_000;
 
-export const writePageQuery = (number: number, size: number, include?: string) =>
+export const pageQuery = (number: number, size: number, include?: string) =>
   `?page[number]=${number}&page[size]=${size}${include ? "&include=podcast" : ""}`;
 
 /** Resolves to undefined if there is nothing with this id. */
@@ -42,7 +42,7 @@ export async function fetchAll<Data, Item extends { readonly id: string }>(
 ): Promise<Map<string, Item>> {
   const found = new Map<string, Item>();
   let skipOnPage = skip % MAX_PAGE_SIZE;
-  let query: string | undefined = writePageQuery((skip - skipOnPage) / MAX_PAGE_SIZE + 1, MAX_PAGE_SIZE);
+  let query: string | undefined = pageQuery((skip - skipOnPage) / MAX_PAGE_SIZE + 1, MAX_PAGE_SIZE);
   while (query) {
     const { items, next }: ListPage<Item> = await fetchPage(send, path + query, reader, signal);
     const { size } = found;
@@ -62,7 +62,7 @@ export async function* iterateSubscriptions(
   signal: AbortSignal | undefined,
 ): AsyncGenerator<Subscription, void, undefined> {
   const seen = new Set<string>();
-  let query: string | undefined = writePageQuery(1, pageSize, include);
+  let query: string | undefined = pageQuery(1, pageSize, include);
   let lastTotal = 0;
   let isBehind = false;
   let maxSeen = MAX_ITEMS;

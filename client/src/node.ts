@@ -20,10 +20,10 @@ export function fileStorage(folder: string): ReplicaStorage {
     // Feed URLs may contain passwords.
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const path = pathOf(key);
-    await writeAndFlush(`${path}.new`, "w", text);
+    await flush(`${path}.new`, "w", text);
     await rename(`${path}.new`, path);
     // Windows cannot sync a folder.
-    await writeAndFlush(folder, "r").catch(() => {});
+    await flush(folder, "r").catch(() => {});
     return text;
   }
 
@@ -32,7 +32,7 @@ export function fileStorage(folder: string): ReplicaStorage {
 }
 
 /** Writes the text, if any, and waits until the file or folder is on disk. */
-async function writeAndFlush(path: string, flags: string, text?: string): Promise<void> {
+async function flush(path: string, flags: string, text?: string): Promise<void> {
   const file = await open(path, flags, 0o600);
   try {
     if (text !== undefined) await file.writeFile(text);

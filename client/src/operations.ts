@@ -29,23 +29,23 @@ export async function* sendOperations(
   const maxSize = Math.max(1, allowed || 1);
   let size = maxSize;
   for (let sent = 0; sent < operations.length; ) {
-    const serialized = takeOperations(operations.slice(sent, sent + size), maxBytes);
+    const texts = takeOperations(operations.slice(sent, sent + size), maxBytes);
     const { text, error, attempt } = await send("/v1/operations", {
       method: "POST",
       type: `${JSON_API};ext="https://jsonapi.org/ext/atomic"`,
-      body: `{"atomic:operations":[${serialized.join()}]}`,
+      body: `{"atomic:operations":[${texts.join()}]}`,
       expected: 413,
       signal,
     });
-    if (error && serialized.length > 1) {
-      size = serialized.length >> 1;
+    if (error && texts.length > 1) {
+      size = texts.length >> 1;
       continue;
     }
     size = Math.min(maxSize, 2 * size);
     // If a single operation is too large for a request, only that operation is refused.
     const replies = error ? [error] : readDocument(text, readResults);
-    yield { replies: serialized.map((_, index) => replies[index]), isRetry: attempt > 1 };
-    sent += serialized.length;
+    yield { replies: texts.map((_, index) => replies[index]), isRetry: attempt > 1 };
+    sent += texts.length;
   }
 }
 
@@ -69,14 +69,14 @@ export const NO_RESULT: ErrorObject = { status: 500, code: "invalid-response", t
 
 /** The first operations that fit into one request body; at least one. */
 function takeOperations(operations: readonly Operation[], maxBytes: number): string[] {
-  const serialized: string[] = [];
+  const texts: string[] = [];
   let bytes = 0;
   for (const operation of operations) {
-    const json = JSON.stringify(writeOperation(operation));
+    const text = JSON.stringify(writeOperation(operation));
     // A character takes at most three bytes.
-    bytes += 3 * json.length;
-    if (serialized.length > 0 && bytes > maxBytes) break;
-    serialized.push(json);
+    bytes += 3 * text.length;
+    if (texts.length > 0 && bytes > maxBytes) break;
+    texts.push(text);
   }
-  return serialized;
+  return texts;
 }
