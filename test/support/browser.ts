@@ -58,11 +58,25 @@ const ARGUMENTS = [
   "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE localhost, EXCLUDE *.localhost, EXCLUDE 127.0.0.1, EXCLUDE [::1]",
 ];
 
-/** A headless browser for the tests of a file; closed after them. */
+let running: Promise<Browser> | undefined;
+
+/** The files that one process runs share a browser: starting one takes half a second of CPU time. */
+async function sharedBrowser(): Promise<Browser> {
+  const last = await running?.catch(() => undefined);
+  if (last?.isConnected()) return last;
+  // Chromium itself crashes now and then while it starts.
+  running = start().catch(start);
+  const browser = await running;
+  process.once("disconnect", () => browser.close());
+  return browser;
+}
+
+/** A headless browser for the tests of a file; what they open is closed after them. */
 export async function launch(): Promise<TestBrowser> {
-  const browser = await start().catch(start);
+  const browser = await sharedBrowser();
+  const contexts: BrowserContext[] = [];
   const close = () => browser.close();
-  after(close);
+  after(() => (process.connected ? Promise.all(contexts.map((context) => context.close())) : close()));
   return {
     version: browser.version(),
     async newPage(url, { size = "desktop", theme = "light", locale = "en-US" } = {}) {
@@ -75,13 +89,13 @@ export async function launch(): Promise<TestBrowser> {
         // Animations only take time.
         reducedMotion: "reduce",
       });
+      contexts.push(context);
       return watch(context, new URL(url).origin);
     },
     close,
   };
 }
 
-/** Chromium itself crashes now and then while it starts, so `launch` tries twice. */
 async function start(): Promise<Browser> {
   const { path, args, env } = await findChromium();
   return chromium.launch({

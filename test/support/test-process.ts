@@ -8,8 +8,8 @@ import { pathToFileURL } from "node:url";
  * that ends with the file.
  */
 const FRESH = new URL(".", import.meta.url).href;
-/** Stateless, and Ajv takes long to compile the schemas. */
-const SHARED = new URL("openapi.ts", import.meta.url).href;
+/** Except these: Ajv takes long to compile the schemas, and Chromium to start. */
+const SHARED = ["openapi.ts", "browser.ts"].map((name) => new URL(name, import.meta.url).href);
 let count = 0;
 
 /** As documented by Node; its types lack it. */
@@ -18,7 +18,7 @@ type Context = TestContext & { readonly passed: boolean };
 registerHooks({
   resolve(specifier, context, nextResolve) {
     const resolved = nextResolve(specifier, context);
-    const isFresh = resolved.url.startsWith(FRESH) && resolved.url !== SHARED;
+    const isFresh = resolved.url.startsWith(FRESH) && !SHARED.includes(resolved.url);
     return isFresh ? { ...resolved, url: `${resolved.url}?${count}` } : resolved;
   },
 });
