@@ -26,6 +26,9 @@ const FAILED_TIMEOUT_MS = 30_000;
 /** Test files also wait, for timers and other programs. More of them than cores keep the cores busy. */
 const AT_A_TIME = Math.round(2.5 * availableParallelism());
 
+/** In CI, how many failed test files may run again. If more failed, it was not by chance. */
+const MAX_REPEATED = 3;
+
 const PROGRAM = fileURLToPath(new URL("test-process.ts", import.meta.url));
 export const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 export const find = (patterns: readonly string[]) => [
@@ -44,40 +47,60 @@ const stopping = new AbortController();
 /** Ends the test files that are running; then `runTests` fails. */
 export const stopTests = () => stopping.abort();
 
-/** Runs the test files, many of them in one process, and prints the output of those that fail. */
+const nameOf = ({ file, environment }: Job) =>
+  `${file}${environment["TEST_ENGINE"] === undefined ? "" : " on PostgreSQL"}`;
+
+/**
+ * Runs the test files, many of them in one process, and prints the output of those that fail. In CI, up to three failed
+ * files run again at the end, with nothing else running: a shared machine can be too slow for a test, and a browser can
+ * crash. Those that pass then are listed.
+ */
 export async function runTests(jobs: readonly Job[], atATime = AT_A_TIME): Promise<void> {
   const queue = jobs.values();
   const alone = find(ALONE);
-  const failed: string[] = [];
+  let failed: Job[] = [];
+  const brokenProcesses: string[] = [];
   const work = async () => {
     let shared: TestProcess | undefined;
-    for (const { file, environment, onEnd } of queue) {
-      const start = performance.now();
+    for (const job of queue) {
+      const { file, environment, onEnd } = job;
       const isAlone = onEnd !== undefined || alone.includes(file);
       if (!isAlone && shared !== undefined && !shared.has(environment)) shared = await retire(shared);
       const runner = (isAlone ? undefined : shared) ?? new TestProcess(environment);
-      let passed = await runner.run(file);
-      stopping.signal.throwIfAborted();
-      if (isAlone || !passed) passed = (await runner.end(passed ? TIMEOUT_MS : FAILED_TIMEOUT_MS)) && passed;
-      shared = isAlone ? shared : passed ? runner : undefined;
-      const name = `${file}${environment["TEST_ENGINE"] === undefined ? "" : " on PostgreSQL"}`;
-      if (!passed) {
-        failed.push(name);
-        process.stdout.write(runner.output);
-      }
-      await onEnd?.(runner.output);
-      process.stdout.write(`${passed ? "✔" : "✖"} ${name} (${secondsSince(start)})\n`);
+      const passed = await runJob(job, runner, isAlone);
+      if (!passed) failed.push(job);
+      if (!isAlone) shared = passed ? runner : undefined;
     }
     if (shared !== undefined) await retire(shared);
   };
   const retire = async (runner: TestProcess) => {
     if (await runner.end(TIMEOUT_MS)) return undefined;
     process.stdout.write(runner.output);
-    failed.push(`the process of ${runner.files.join(", ")}`);
+    brokenProcesses.push(`the process of ${runner.files.join(", ")}`);
     return undefined;
   };
   await Promise.all(Array.from({ length: atATime }, work));
-  if (failed.length > 0) throw new Error(`failed:\n${failed.join("\n")}`);
+  if (process.env["CI"] === "true" && failed.length <= MAX_REPEATED) {
+    const first = failed;
+    failed = [];
+    for (const job of first) if (!(await runJob(job, new TestProcess(job.environment), true))) failed.push(job);
+    const flaky = first.filter((job) => !failed.includes(job));
+    if (flaky.length > 0) process.stdout.write(`flaky, passed when run again:\n${flaky.map(nameOf).join("\n")}\n`);
+  }
+  const all = [...failed.map(nameOf), ...brokenProcesses];
+  if (all.length > 0) throw new Error(`failed:\n${all.join("\n")}`);
+}
+
+/** Returns whether the file passed. With `isLast`, its process must also end without an error. */
+async function runJob(job: Job, runner: TestProcess, isLast: boolean): Promise<boolean> {
+  const start = performance.now();
+  let passed = await runner.run(job.file);
+  stopping.signal.throwIfAborted();
+  if (isLast || !passed) passed = (await runner.end(passed ? TIMEOUT_MS : FAILED_TIMEOUT_MS)) && passed;
+  if (!passed) process.stdout.write(runner.output);
+  await job.onEnd?.(runner.output);
+  process.stdout.write(`${passed ? "✔" : "✖"} ${nameOf(job)} (${secondsSince(start)})\n`);
+  return passed;
 }
 
 /** A process that runs test files one after the other. */
