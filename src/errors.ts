@@ -87,7 +87,7 @@ export const ERRORS = {
     title: "Content Too Large",
     detail: "The chunk extensions of the request body are too long.",
   },
-  "invalid-opml": { status: 422, title: "Not An OPML File", detail: "{reason}. Nothing was imported." },
+  "invalid-opml": { status: 422, title: "Invalid OPML File", detail: "{reason}. Nothing was imported." },
   "invalid-query": {
     status: 400,
     title: "Invalid Query Parameter",

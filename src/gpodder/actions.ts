@@ -64,20 +64,20 @@ export type ActionPages = AsyncIterable<readonly EpisodeAction[]> | Iterable<rea
 export async function* writeActions(
   pages: ActionPages,
   timestamp: number,
-  write: (action: EpisodeAction) => object = toDocument,
+  toDocument: (action: EpisodeAction) => object = toGpodderAction,
 ): AsyncGenerator<string> {
   yield '{"actions":[';
   let separator = "";
   for await (const actions of pages) {
     if (actions.length === 0) continue;
-    yield separator + actions.map((action) => JSON.stringify(write(action))).join();
+    yield separator + actions.map((action) => JSON.stringify(toDocument(action))).join();
     separator = ",";
   }
   yield `],"timestamp":${timestamp}}`;
 }
 
 /** Omits members without a value: gPodder and Music Assistant reject a response that contains null or -1. */
-function toDocument({ kind, actedAt, ...action }: EpisodeAction): object {
+function toGpodderAction({ kind, actedAt, ...action }: EpisodeAction): object {
   const { podcast, episode, guid, device, started, position, total } = action;
   const progress = kind === "play" ? { started, position, total } : {};
   return { podcast, episode, guid, device, action: kind, timestamp: writeTimestamp(actedAt), ...progress };

@@ -110,12 +110,12 @@ type Batches = AsyncIterable<readonly Subscription[]>;
 /** The chunks of a JSON array with every feed. */
 export async function* writeFeedList(
   batches: Batches,
-  write: (subscription: Subscription) => unknown,
+  toItem: (subscription: Subscription) => unknown,
 ): AsyncGenerator<string> {
   let separator = "[";
   for await (const batch of batches) {
     for (const subscription of batch) {
-      yield separator + JSON.stringify(write(subscription));
+      yield separator + JSON.stringify(toItem(subscription));
       separator = ",\n";
     }
   }

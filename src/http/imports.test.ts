@@ -259,7 +259,7 @@ test("import: not an OPML file → rejected, nothing is imported", async () => {
   const { send, list } = await start();
   for (const body of ["", "{}", "<html></html>"]) {
     const response = await send(body);
-    assert.deepEqual([response.status, response.json.errors[0].title], [422, "Not An OPML File"], body);
+    assert.deepEqual([response.status, response.json.errors[0].title], [422, "Invalid OPML File"], body);
   }
   assert.equal((await list()).length, 0);
 });

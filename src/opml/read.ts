@@ -31,7 +31,7 @@ const ATTRIBUTES = new Set([
   "subscribed",
   "overcastid",
 ]);
-const MAX_NAME_LENGTH = "subscribed".length;
+const MAX_MARKUP_NAME_LENGTH = "subscribed".length;
 
 /** Several apps put all feeds into an outline with this name. */
 const WRAPPER = "feeds";
@@ -106,7 +106,7 @@ class OutlineReader implements TokenizerCallbacks {
 
   write(chunk: string): void {
     this.#advanceLineTo(this.#offset + this.#chunk.length);
-    this.#tail = (this.#tail + this.#chunk.slice(-MAX_NAME_LENGTH)).slice(-MAX_NAME_LENGTH);
+    this.#tail = (this.#tail + this.#chunk.slice(-MAX_MARKUP_NAME_LENGTH)).slice(-MAX_MARKUP_NAME_LENGTH);
     this.#offset += this.#chunk.length;
     this.#chunk = chunk;
     this.#findLineBreak(this.#offset);
@@ -162,7 +162,7 @@ class OutlineReader implements TokenizerCallbacks {
   onopentagend(): void {
     if (this.#tag !== "outline") return;
     this.#level += 1;
-    if (this.#readFeed()) return;
+    if (this.#addFeedIfAny()) return;
     this.#lacksUrl = this.#looksLikeFeed();
     const name = this.#readName();
     // Keeps one more level than can be used, since the outermost may be a wrapper.
@@ -171,7 +171,7 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   onselfclosingtag(): void {
-    if (this.#tag === "outline" && !this.#readFeed() && this.#looksLikeFeed()) this.#add("");
+    if (this.#tag === "outline" && !this.#addFeedIfAny() && this.#looksLikeFeed()) this.#add("");
   }
 
   onclosetag(start: number, end: number): void {
@@ -201,7 +201,7 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   /** Adds the feed that the last start tag describes; false if that tag is not a feed. */
-  #readFeed(): boolean {
+  #addFeedIfAny(): boolean {
     if (!this.#isOpml) return false;
     const feedUrl =
       this.#readValue("xmlurl") ?? (/^rss$/i.test(this.#readValue("type") ?? "") ? this.#readValue("url") : undefined);
@@ -259,7 +259,7 @@ class OutlineReader implements TokenizerCallbacks {
 
   /** The name of an element or attribute. It may start in the chunk before. Names that are too long to matter become "". */
   #readMarkupName(start: number, end: number): string {
-    if (end - start > MAX_NAME_LENGTH) return "";
+    if (end - start > MAX_MARKUP_NAME_LENGTH) return "";
     const at = start - this.#offset;
     const before = at < 0 ? this.#tail.slice(at) : "";
     return (before + this.#chunk.slice(Math.max(0, at), end - this.#offset)).toLowerCase();

@@ -279,7 +279,7 @@ export const de: Words = {
     sessions: "Wo du angemeldet bist",
     here: "dieser Browser",
     endSession: (label) => `Abmelden: ${label}`,
-    sessionEnded: "Abgemeldet.",
+    sessionEnded: "Dieser Browser wurde abgemeldet.",
     since: (day) => `seit dem ${day}`,
     data: "Deine Daten",
     export: "Mein Konto exportieren",

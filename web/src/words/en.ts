@@ -281,7 +281,7 @@ export const en = {
     sessions: "Where you’re signed in",
     here: "this browser",
     endSession: (label: string) => `Sign out ${label}`,
-    sessionEnded: "Signed out.",
+    sessionEnded: "That browser was signed out.",
     since: (day: string) => `since ${day}`,
     data: "Your data",
     export: "Export my account",

@@ -276,7 +276,7 @@ export const es: Words = {
     sessions: "Tus sesiones abiertas",
     here: "este navegador",
     endSession: (label) => `Cerrar sesión: ${label}`,
-    sessionEnded: "Sesión cerrada.",
+    sessionEnded: "Se cerró la sesión en ese navegador.",
     since: (day) => `desde el ${day}`,
     data: "Tus datos",
     export: "Exportar mi cuenta",

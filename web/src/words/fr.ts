@@ -286,7 +286,7 @@ export const fr: Words = {
     sessions: "Vos sessions ouvertes",
     here: "ce navigateur",
     endSession: (label) => `Déconnexion\u202f: ${label}`,
-    sessionEnded: "Session fermée.",
+    sessionEnded: "La session de ce navigateur a été fermée.",
     since: (day) => `depuis le ${day}`,
     data: "Vos données",
     export: "Exporter mon compte",

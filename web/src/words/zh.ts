@@ -263,7 +263,7 @@ export const zh: Words = {
     sessions: "已登录的位置",
     here: "此浏览器",
     endSession: (label) => `退出登录：${label}`,
-    sessionEnded: "已退出登录。",
+    sessionEnded: "已在该浏览器中退出登录。",
     since: (day) => `自 ${day} 起`,
     data: "你的数据",
     export: "导出我的账户",
