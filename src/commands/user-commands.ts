@@ -43,7 +43,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["NAME"],
     options: [],
     summary: "End all access to an account and keep its data",
-    examples: [["earmark user disable ann", "Sign ann and all her apps out"]],
+    examples: [["earmark user disable ann", "Sign out ann and all her apps"]],
     run: (terminal, _options, [name = ""]) =>
       runPeopleCommand(({ changeUser }) => changeUser(terminal, name, "disable")),
   },

@@ -246,7 +246,7 @@ test("OPML: feeds without a URL → kept as entries, with their line; folders �
   ]);
 });
 
-test("OPML: a feed several times → all but the first are skipped", () => {
+test("OPML: several entries for the same feed → all but the first are skipped", () => {
   const body = `${outline("https://a.example/1")}\n${outline("http://A.example/1/")}\n${outline("x")}${outline("x")}`;
   assert.deepEqual(skippedIn(body), [[2, "duplicate-in-file", "t"]]);
 });

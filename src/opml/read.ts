@@ -73,9 +73,9 @@ interface OpenFolder {
 }
 
 /**
- * Uses the tokenizer alone: the parser on top of it keeps every attribute value in full, and a stack of open elements,
- * which takes quadratic time in deep files. Here only the outermost folders are remembered; unclosed and misnested tags
- * do no harm.
+ * Uses htmlparser2's tokenizer without its parser, which keeps every attribute value in full, and a stack of open elements
+ * that takes quadratic time in deep files. Here only the outermost folders are remembered; unclosed and misnested tags do
+ * no harm.
  */
 class OutlineReader implements TokenizerCallbacks {
   // Entities are decoded once a value is complete and its length bounded.

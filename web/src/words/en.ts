@@ -261,7 +261,7 @@ export const en = {
     passwordHint: "At least 8 characters; length matters more than symbols.",
     firstTime: "New here?",
     firstTimeClosed:
-      "Open the invitation link that you were sent. If you run this server, its log shows the link for the first account at startup.",
+      "Open the invitation link that you were sent. If you run this server, look in its startup log for the link that creates the first account.",
     create: "Create an account",
     haveOne: "I have an account",
     joinTitle: "Create your account",

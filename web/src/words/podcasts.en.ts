@@ -26,7 +26,7 @@ export const en = {
   newUrl: "New feed URL",
   changeUrl: "Use the new URL",
   conflict: (name: string) => `You are already subscribed to the new URL: ${name}.`,
-  merge: "Remove this one and keep the new URL",
+  merge: "Remove this subscription and keep the other one",
   fetchAgain: "Fetch again",
   fetching: "Fetching…",
   fetched: "The feed was fetched.",
