@@ -237,6 +237,7 @@ export const MIGRATIONS: readonly string[] = [
   alter table earmark.removals add column title text;
   alter table earmark.removals add column folders text;
   `,
+  // One index finds a feed in a list and the subscribers of a feed.
   `
   create unique index subscriptions_by_feed on earmark.subscriptions (feed, user_id);
   drop index earmark.subscriptions_of_feed;

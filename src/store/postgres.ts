@@ -293,7 +293,10 @@ const REMOVALS = namedStatement(removalsQuery("earmark."));
 
 const SEQUENCES = namedStatement("select user_id, sequence from earmark.lists where user_id = any($1::bigint[])");
 
-/** One statement, so that everything comes from one snapshot. A deleted account has no items and no removals. */
+/**
+ * One statement, so that everything comes from one snapshot. A deleted account has no items and no removals. Without the
+ * upper bounds PostgreSQL would expect a third of the list, and plan the statement each time.
+ */
 const CHANGES = namedStatement(`
   with list as (select sequence, forgotten_sequence from earmark.lists where user_id = $1 and sequence <> ${DELETED})
   select (select sequence from list) as sequence, (select forgotten_sequence from list) as forgotten_sequence,
