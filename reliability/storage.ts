@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
+import { CONNECT_TIMEOUT, type PostgresServer, startPostgres } from "../test/support/postgres.ts";
 import type { RunningServer } from "../test/support/process.ts";
 import { startProxy } from "../test/support/proxy.ts";
 import { callServer } from "../test/support/server.ts";
@@ -146,7 +146,10 @@ function troublesOfFiles(run: Run): Promise<Findings> {
 async function troublesOfPostgres(run: Run, server: PostgresServer): Promise<Findings> {
   const db = await postgresTarget(server);
   const wire = await startProxy(server.port, run.onEnd);
-  const overWire = { ...db, url: db.url.replace(`:${server.port}/`, `:${wire.port}/`) };
+  const url = db.url.replace(`:${server.port}/`, `:${wire.port}/`);
   const outages = [killedServer(server), readOnlyServer(server), noConnections(server, db.url)];
-  return endure(run, overWire, {}, run.isQuick ? outages : [...outages, restartedServer(server), ...cutWire(wire)]);
+  if (run.isQuick) return endure(run, { ...db, url }, {}, outages);
+  // With the long timeout of other tests, a silent server would not be noticed in time.
+  const withDefaultTimeout = { ...db, url: url.replace(CONNECT_TIMEOUT, "") };
+  return endure(run, withDefaultTimeout, {}, [...outages, restartedServer(server), ...cutWire(wire)]);
 }
