@@ -1,4 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
+import { KEPT_CHANGES } from "../src/list.ts";
 import type { PostgresServer } from "../test/support/postgres.ts";
 
 /** A database of either engine, with direct access past the server. */
@@ -14,17 +15,18 @@ export interface Rows {
   readonly ids: readonly string[];
   readonly total: number;
   readonly sequence: number;
-  /** Those that are still recorded. */
   readonly removals: number;
-  /** Removals up to this sequence number may have been forgotten. */
-  readonly forgotten: number;
   /** The engine's own integrity check; "ok" when intact. */
   readonly integrity: string;
 }
 
-type Counts = Pick<Rows, "total" | "sequence" | "removals" | "forgotten">;
+interface Counts {
+  readonly total: number;
+  readonly sequence: number;
+  readonly removals: number;
+}
 
-const NOTHING: Counts = { total: 0, sequence: 0, removals: 0, forgotten: 0 };
+const NOTHING: Counts = { total: 0, sequence: 0, removals: 0 };
 
 export function sqliteTarget(path: string): TargetDb {
   return {
@@ -39,9 +41,7 @@ export function sqliteTarget(path: string): TargetDb {
           .all()
           .map(({ id }) => withDashes(String(id)));
         const counts = database
-          .prepare(
-            "select total, sequence, forgotten_sequence as forgotten, (select count(*) from removals) as removals from lists",
-          )
+          .prepare("select total, sequence, (select count(*) from removals) as removals from lists")
           .get() as unknown as Counts | undefined;
         const [integrity] = Object.values(database.prepare("pragma integrity_check").get() ?? {});
         return { ids, ...(counts ?? NOTHING), integrity: String(integrity) };
@@ -61,7 +61,7 @@ export async function postgresTarget(server: PostgresServer): Promise<TargetDb> 
     async inspect() {
       const [row] = await server.query(
         `select (select coalesce(json_agg(id order by sequence), '[]') from earmark.subscriptions) as ids,
-           (select json_build_object('total', total, 'sequence', sequence, 'forgotten', forgotten_sequence,
+           (select json_build_object('total', total, 'sequence', sequence,
               'removals', (select count(*) from earmark.removals)) from earmark.lists) as counts`,
         name,
       );
@@ -76,12 +76,14 @@ function withDashes(hex: string): string {
 }
 
 /** Violations of the list's invariants. Every change takes a sequence number, and a removal keeps that of its addition. */
-export function findInconsistencies({ ids, total, sequence, removals, forgotten, integrity }: Rows): string[] {
+export function findInconsistencies({ ids, total, sequence, removals, integrity }: Rows): string[] {
   const torn: string[] = [];
   if (integrity !== "ok") torn.push(`the database is damaged: ${integrity}`);
   if (total !== ids.length) torn.push(`the list says ${total} items and has ${ids.length}`);
   const removed = (sequence - ids.length) / 2;
-  const isRecorded = forgotten === 0 ? removed === removals : Number.isInteger(removed) && removed >= removals;
-  if (!isRecorded) torn.push(`${ids.length} items and ${removals} removals, but ${sequence} changes`);
+  // Removals before the last 100,000 changes are forgotten.
+  const areRecorded =
+    sequence <= KEPT_CHANGES ? removed === removals : Number.isInteger(removed) && removed >= removals;
+  if (!areRecorded) torn.push(`${ids.length} items and ${removals} removals, but ${sequence} changes`);
   return torn;
 }
