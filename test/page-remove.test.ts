@@ -99,7 +99,7 @@ describe("remove", { concurrency: 3 }, () => {
     });
 
     await t.test(
-      "remove: the notice disappears → removed on the server, but not while the pointer is over it",
+      "remove: the notice disappears → removed on the server; the notice stays while the pointer is over it",
       async () => {
         await removeButton(page, "two.example").click();
         const notice = status(page, en.list.removed(1, "two.example/feed"));
