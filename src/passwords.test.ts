@@ -222,8 +222,9 @@ test("hashing: a network that floods the queue → attempts of other networks su
   const outcomes = await flood;
   const served = outcomes.filter(({ status }) => status === "fulfilled").length;
   assert.equal(served, 2 + 30 - others.length, "the flood gets the slots that nobody else needs");
-  const last = order.findLastIndex((network) => network !== "flood");
-  assert.ok(last < 20, order.join());
+  // Two hashes run at a time, and one of them can take long.
+  const late = order.slice(20).filter((network) => network !== "flood");
+  assert.ok(late.length <= 1, order.join());
 });
 
 test("hashing: more waiting networks than slots → the newest are rejected", async () => {

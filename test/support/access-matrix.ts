@@ -333,8 +333,17 @@ export class AccessMatrix {
     return response;
   }
 
-  /** Tries all ids with one credential. Items of others must look like items that do not exist, in every byte. */
-  async #tryPlaces(url: string, method: string, actor: string, nameOfCredential: string): Promise<void> {
+  /**
+   * Tries all ids with one credential. Items of others must look like items that do not exist, in every byte. A quick
+   * test tries a credential that is not valid with one id.
+   */
+  async #tryPlaces(
+    url: string,
+    method: string,
+    actor: string,
+    nameOfCredential: string,
+    isQuick = false,
+  ): Promise<void> {
     const find = () => {
       const others = this.#othersThan(actor).flatMap((other) => this.#validCredentials(other, `${other}'s`));
       const all = [...this.credentialsOf(actor), ...others];
@@ -343,8 +352,9 @@ export class AccessMatrix {
       return credential;
     };
     const { holder } = find();
+    const count = isQuick && holder === undefined ? 1 : (await this.placesOf(url, actor)).length;
     const hidden: string[] = [];
-    for (const [index] of (await this.placesOf(url, actor)).entries()) {
+    for (let index = 0; index < count; index += 1) {
       // The previous request may have removed the item.
       const place = (await this.placesOf(url, actor))[index];
       assert.ok(place);
@@ -356,15 +366,15 @@ export class AccessMatrix {
   }
 
   /** Tries one route as one person, with every credential. */
-  async tryWay(url: string, method: string, actor: string): Promise<void> {
+  async tryWay(url: string, method: string, actor: string, { isQuick = false } = {}): Promise<void> {
     const { access } = wayOf(url, method);
     const victims = this.#othersThan(actor);
     const look = (names: readonly string[]) => Promise.all(names.map((name) => this.#everythingOf(name)));
     const before = await look(victims);
     const own = this.credentialsOf(actor).map(({ name }) => name);
     // These are independent, and some of them hash a password.
-    if (access === "open") await Promise.all(own.map((name) => this.#tryPlaces(url, method, actor, name)));
-    else for (const name of own) await this.#tryPlaces(url, method, actor, name);
+    if (access === "open") await Promise.all(own.map((name) => this.#tryPlaces(url, method, actor, name, isQuick)));
+    else for (const name of own) await this.#tryPlaces(url, method, actor, name, isQuick);
     assert.deepEqual(await look(victims), before, `something of ${victims}'s has changed`);
 
     // With the credentials of another user, a client acts as that user and sees nothing of the first.
