@@ -104,7 +104,7 @@ test("access: unauthorized and otherwise invalid request → 401 or 403 first", 
     const refused = matrix
       .credentialsOf("ann")
       .filter((one) => [401, 403].includes(expectedStatus(way, one, undefined)));
-    for (const credential of refused.filter(({ name }) => /^(none|garbage|a (read|write) token)$/.test(name))) {
+    for (const credential of refused.filter(({ name }) => /^(none|a read token)$/.test(name))) {
       const responses = new Set<string>();
       const [{ path } = assert.fail()] = await matrix.placesOf(url, "ann");
       for (const { headers = {}, body, query = "" } of [{}, ...wrong]) {

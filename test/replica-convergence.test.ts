@@ -5,7 +5,7 @@ import { MortalStorage, runDevices, type ServerList } from "./support/replica-ru
 
 /** To repeat a failure: SEED=… RUNS=1. */
 const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
-const runs = Number(process.env["RUNS"] ?? 40);
+const runs = Number(process.env["RUNS"] ?? 25);
 const ACCOUNTS = 8;
 console.log(`replicas run with SEED=${seed}`);
 
