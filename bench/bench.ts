@@ -8,8 +8,11 @@ import { killAll, type Load, type Server, startEarmark, startLoad, stopAll } fro
 
 /** Durations and repetitions; the work of a benchmark is the same in every plan. */
 export interface Plan {
-  /** Uncounted rounds before the measured ones: it takes about ten thousand requests until the JIT settles. */
-  readonly warmUpRounds: number;
+  /**
+   * What each server does before the rounds: it takes tens of thousands of requests until the JIT settles. A number of
+   * requests, so that lists that grow with them are equally long.
+   */
+  readonly firstWarmUp: Bound;
   readonly rounds: number;
   /** Successive processes that share the rounds: about one process in ten is slower for its whole life. */
   readonly lives: number;
@@ -25,7 +28,7 @@ export interface Plan {
 }
 
 export const FULL: Plan = {
-  warmUpRounds: 4,
+  firstWarmUp: { ms: 6_000, requests: 40_000 },
   rounds: 6,
   lives: 3,
   warmUpMs: 200,
@@ -38,7 +41,7 @@ export const FULL: Plan = {
 };
 
 export const QUICK: Plan = {
-  warmUpRounds: 1,
+  firstWarmUp: { ms: 150, requests: 40_000 },
   rounds: 3,
   lives: 1,
   warmUpMs: 40,
@@ -125,11 +128,9 @@ export class Bench {
 
   /** Measures every contender once per round. */
   async takeTurns(contenders: readonly Contender[], rounds = this.plan.rounds): Promise<void> {
-    for (let round = 1 - this.plan.warmUpRounds; round <= rounds; round += 1) {
-      for (const { server, work, runs } of inTurns(contenders, round)) {
-        const run = await this.measure(server, work);
-        if (round > 0) runs.push(run);
-      }
+    for (const { server, work } of contenders) await this.measure(server, work, this.plan.firstWarmUp);
+    for (let round = 1; round <= rounds; round += 1) {
+      for (const { server, work, runs } of inTurns(contenders, round)) runs.push(await this.measure(server, work));
     }
   }
 

@@ -42,6 +42,7 @@ export interface Route {
   readonly path: string;
   readonly access: Access;
   readonly dialect: Dialect;
+  /** Throws or rejects if the request is invalid. */
   readonly handle: (request: Request, response: Response, caller: Principal, params: Params) => Promise<void>;
 }
 
@@ -54,11 +55,11 @@ export function route<Query = void>(method: Method, path: string, declaration: D
     path,
     access,
     dialect,
-    async handle(request, response, caller, params) {
+    handle(request, response, caller, params) {
       requireContentType?.(request.headers["content-type"]);
       if (!ignoresAccept) dialect.requireAccept(request.headers.accept);
       const query = readQuery(queryOf(request.raw));
-      await run({ request, response, caller, params, query, maxBytes: body?.maxBytes ?? 0 });
+      return run({ request, response, caller, params, query, maxBytes: body?.maxBytes ?? 0 });
     },
   };
 }
@@ -94,7 +95,8 @@ export class Router {
 
   find(path: string): Match | undefined {
     const found = this.#tree.find("GET", path);
-    if (found === null || Object.values(found.params).includes("")) return undefined;
+    if (found === null) return undefined;
+    for (const name in found.params) if (found.params[name] === "") return undefined;
     return { pathRoutes: found.store as PathRoutes, params: found.params };
   }
 }

@@ -98,9 +98,8 @@ export function writeResults(
   basePath: string,
   meta: StateMeta,
 ): string {
-  let text = "";
-  for (const chunk of writeResultChunks(operations, outcomes, basePath, meta)) text += chunk;
-  return text;
+  const results = operations.map((operation, index) => writeResult(operation, outcomes[index], index, basePath));
+  return HEAD + results.join() + writeEnd(meta);
 }
 
 /** The same document in chunks, one for each result. */
@@ -111,19 +110,22 @@ export function* writeResultChunks(
   meta: StateMeta,
 ): Generator<string> {
   yield HEAD;
-  for (const [index, operation] of operations.entries()) {
-    const comma = index === 0 ? "" : ",";
-    yield comma + writeResult(operation, outcomes[index], () => `/${OPERATIONS}/${index}`, basePath);
-  }
-  yield `],"meta":${JSON.stringify(meta)}}`;
+  for (const [index, operation] of operations.entries())
+    yield (index === 0 ? "" : ",") + writeResult(operation, outcomes[index], index, basePath);
+  yield writeEnd(meta);
+}
+
+function writeEnd(meta: StateMeta): string {
+  return `],"meta":${JSON.stringify(meta)}}`;
 }
 
 function writeResult(
   operation: Operation,
   outcome: Outcome | Malformed | undefined,
-  toDocumentPointer: () => string,
+  index: number,
   basePath: string,
 ): string {
+  const toDocumentPointer = () => `/${OPERATIONS}/${index}`;
   if (isMalformed(operation)) return writeErrors(malformedError(operation, toDocumentPointer));
   if (outcome === undefined || isMalformed(outcome)) throw new Error("a valid operation has no outcome");
   if (isRefusal(outcome)) return writeErrors(refusalError(outcome, operation, toDocumentPointer));

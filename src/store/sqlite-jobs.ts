@@ -35,7 +35,10 @@ export function authorizedBy(caller: Caller, at: Date): Authorized {
   return { admin: requiresAdmin === true ? user : undefined, credentialHash, password, at: at.getTime() };
 }
 
-/** A number for `account`, `app` and `podcast` (see there), and for `forget` the number of erased removals. */
+/**
+ * A number for `account`, `app` and `podcast` jobs (see `AccountChange`, `AppChange` and `PodcastChange`); for `forget`,
+ * the number of erased removals.
+ */
 export type JobResult =
   | { readonly results: readonly ChangeResult<string>[]; readonly sequenceBefore: number; readonly sequence: number }
   | "access-revoked"
@@ -59,8 +62,8 @@ type PackedDetails = Pick<Update, "title" | "expectedTitle" | "folders">;
 export interface PackedChanges {
   /** Kind, id, fallback id, feed URL and normalized URL of each change, "" for a missing value. */
   readonly texts: readonly string[];
-  /** Titles and folders by the index of the change, for those that have any. */
-  readonly details: ReadonlyMap<number, PackedDetails>;
+  /** Titles and folders by the index of the change, if any has them: even an empty map would take time to clone. */
+  readonly details: ReadonlyMap<number, PackedDetails> | undefined;
 }
 
 const TEXTS_PER_CHANGE = 5;
@@ -69,7 +72,7 @@ type Fields = { readonly kind: Change["kind"] } & Partial<Omit<Addition, "kind">
 
 export function packChanges(changes: readonly Change[]): PackedChanges {
   const texts: string[] = [];
-  const details = new Map<number, PackedDetails>();
+  let details: Map<number, PackedDetails> | undefined;
   for (const [index, change] of changes.entries()) {
     const {
       kind,
@@ -82,12 +85,13 @@ export function packChanges(changes: readonly Change[]): PackedChanges {
       folders,
     }: Fields = change;
     texts.push(kind, id, fallbackId, feedUrl, normalizedUrl);
-    if (title !== undefined || folders !== undefined)
-      details.set(index, {
-        ...(title === undefined ? {} : { title }),
-        ...(expectedTitle === undefined ? {} : { expectedTitle }),
-        ...(folders === undefined ? {} : { folders }),
-      });
+    if (title === undefined && folders === undefined) continue;
+    details ??= new Map();
+    details.set(index, {
+      ...(title === undefined ? {} : { title }),
+      ...(expectedTitle === undefined ? {} : { expectedTitle }),
+      ...(folders === undefined ? {} : { folders }),
+    });
   }
   return { texts, details };
 }
@@ -98,7 +102,7 @@ export function unpackChanges({ texts, details }: PackedChanges): Change[] {
     const [kind, id = "", fallbackId = ""] = [texts[at], texts[at + 1], texts[at + 2]];
     const [feedUrl = "", normalizedUrl = ""] = [texts[at + 3], texts[at + 4]];
     if (kind === "remove") return id === "" ? { kind, normalizedUrl } : { kind, id };
-    const given = details.get(index);
+    const given = details?.get(index);
     if (kind === "update") return { kind, id, ...(normalizedUrl === "" ? {} : { feedUrl, normalizedUrl }), ...given };
     const addition = { kind: "add", id, feedUrl, normalizedUrl } as const;
     if (fallbackId === "" && given === undefined) return addition;
