@@ -220,8 +220,8 @@ test("response: not from Earmark → EarmarkError without errors", async () => {
     return [status, code, title];
   });
   assert.deepEqual(await Promise.all(failures), [
-    [200, "invalid-response", "Not Earmark"],
-    [200, "invalid-response", "Not Earmark"],
+    [200, "invalid-response", "Invalid Response"],
+    [200, "invalid-response", "Invalid Response"],
     [301, undefined, "Moved Permanently"],
     [403, undefined, "Forbidden"],
   ]);

@@ -48,7 +48,7 @@ export function createAccountMethods(send: Send): AccountMethods {
         const { credential } = await methods.me(options);
         if (credential) await methods.revoke({ kind: "session", id: credential.id }, options);
       } catch (error) {
-        // The session has ended, perhaps by an attempt without a response.
+        // The session has already ended, perhaps through an earlier attempt whose response was lost.
         if (!(error instanceof EarmarkError) || error.status !== 401) throw error;
       }
     },

@@ -71,7 +71,7 @@ export function readDocument<Document, Value>(text: string, reader: (document: D
   try {
     return reader(JSON.parse(text));
   } catch {
-    throw invalidResponse("invalid-response", "Not Earmark");
+    throw invalidResponse("invalid-response", "Invalid Response");
   }
 }
 

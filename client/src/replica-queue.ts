@@ -7,7 +7,7 @@ export type Entry = Operation & {
   readonly key: number;
   /** When the edit was made, in milliseconds. */
   readonly at: number;
-  /** The server has confirmed it: shown until the list read from the server contains it, and never sent again. */
+  /** The server has confirmed it. It is never sent again, and stays until the list read from the server contains it. */
   readonly isDone?: boolean;
 };
 

@@ -201,7 +201,7 @@ class StoredReplica implements Replica {
     }
   }
 
-  /** Resolves to whether each operation is possible; the others are ignored. */
+  /** Result N tells whether operation N is possible. Impossible ones are ignored. */
   async #edit(operations: readonly Operation[]): Promise<boolean[]> {
     const isPossible = operations.map(({ op, id }) => op === "add" || this.#view.has(id));
     const possible = operations.filter((_, index) => isPossible[index]);

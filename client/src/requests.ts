@@ -102,7 +102,7 @@ export async function sendDelete(send: Send, path: string, id: string, { signal 
   return error === undefined;
 }
 
-/** Counts the bytes while reading: the Content-Length may be wrong, and decompression adds to it. */
+/** Counts the bytes while reading: the Content-Length may be wrong, and a compressed body is longer when decompressed. */
 export async function readText(response: Response, maxBytes: number): Promise<string> {
   const reader = response.body?.getReader();
   const chunks: Uint8Array<ArrayBuffer>[] = [];

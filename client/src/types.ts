@@ -161,7 +161,7 @@ export interface Page {
 export interface PageOptions extends CallOptions {
   /** Starts at 1. */
   readonly number?: number | undefined;
-  /** 1 to 100. Default: 100. */
+  /** 1 to 100. Default: 100; for an `AdminClient`, 25. */
   readonly size?: number | undefined;
 }
 

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from "node:crypto";
 import type { Row } from "./tables.ts";
 
-/** Compares tables by their number of rows and a hash of their content. */
+/** The number of rows and a hash of the content, to compare tables. */
 export class Checksum {
   readonly #hash: Hash = createHash("sha256");
   rows = 0;

@@ -7,7 +7,7 @@ export const toDate = (time: number) => (time === NEVER ? undefined : new Date(t
 
 export type AccountRow = [
   ...[user: number, name: string, issuer: string, createdAt: number],
-  ...[isAdmin: number, disabledAt: number, password: string],
+  ...[isAdmin: number, disabledAt: number, passwordHash: string],
 ];
 export type CredentialRow = [
   id: Uint8Array,

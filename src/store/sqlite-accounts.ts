@@ -44,7 +44,7 @@ export type AccountChange =
   | ({ readonly kind: "create"; readonly user: UserId; readonly at: number } & NewAccount)
   | ({ readonly kind: "password"; readonly user: UserId; readonly at: number } & NewPassword)
   | { readonly kind: "delete"; readonly user: UserId; readonly actor: Actor; readonly at: number }
-  /** Erases one step of a deleted list. */
+  /** Erases one batch of a deleted list. */
   | { readonly kind: "erase"; readonly user: UserId }
   | ({ readonly kind: "add-credential"; readonly actor: Actor } & NewCredential)
   | {
@@ -211,12 +211,12 @@ export class AccountWriter {
     return this.#erase(user);
   }
 
-  /** Erases the step with the highest sequence numbers. */
+  /** Erases the next batch, which has the highest sequence numbers that are left. */
   #erase(user: UserId): number {
     const row = this.#statements.get<[number]>("select remaining from erasures where user_id = ?", user);
     if (row === undefined) return DONE;
     const remaining = row[0] - ERASE_BATCH_SIZE;
-    this.#podcasts.eraseOfUser(user, remaining);
+    this.#podcasts.eraseUsedOnlyBy(user, remaining);
     for (const table of tablesDeleted("in-steps"))
       this.#run(`delete from ${table} where user_id = ? and sequence > ?`, user, remaining);
     if (remaining > 0) {

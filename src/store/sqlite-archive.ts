@@ -3,7 +3,7 @@ import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { UserError } from "../user-error.ts";
 import { claimFile, claimPath, RESTORING, realPath, refuseForeignFile, syncFile } from "./sqlite-file.ts";
-import { createSchema } from "./sqlite-schema.ts";
+import { migrateSchema } from "./sqlite-schema.ts";
 import { type Archive, keyBeforeAll, type Row, type Source, TABLES, type Table, type Target } from "./tables.ts";
 
 const ROWS_PER_QUERY = 5_000;
@@ -116,7 +116,7 @@ function buildFile(path: string, unfinished: string, release: () => void, keep?:
   for (const suffix of ["", "-journal"]) rmSync(unfinished + suffix, { force: true });
   const database = new DatabaseSync(unfinished);
   chmodSync(unfinished, 0o600);
-  createSchema(database);
+  migrateSchema(database);
   database.exec("pragma synchronous = off");
   let isFinished = false;
   const source = createSource(database, () => undefined);

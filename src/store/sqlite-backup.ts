@@ -8,7 +8,7 @@ import { Worker } from "node:worker_threads";
 import { UserError } from "../user-error.ts";
 import { createSource } from "./sqlite-archive.ts";
 import { isEarmarkFile, shareFile } from "./sqlite-file.ts";
-import { createSchema, isSchemaCurrent, readNumber, readVersion, refuseForeignSchema } from "./sqlite-schema.ts";
+import { isSchemaCurrent, migrateSchema, readNumber, readVersion, refuseForeignSchema } from "./sqlite-schema.ts";
 import type { Source } from "./tables.ts";
 
 const PROGRESS_MS = 200;
@@ -68,7 +68,7 @@ export function checkFile(path: string): number {
   }
 }
 
-/** Reads a checked backup without changing it. One of an earlier version is migrated in a copy. */
+/** Reads a checked backup without changing it. A backup of an earlier version is copied, and the copy is migrated. */
 export function readBackup(path: string): Source {
   const database = openImmutable(path);
   if (isSchemaCurrent(database)) return createSource(database, () => undefined);
@@ -79,7 +79,7 @@ export function readBackup(path: string): Source {
     const copy = join(folder, "backup.db");
     copyFileSync(path, copy);
     const migrated = new DatabaseSync(copy);
-    createSchema(migrated, readVersion(migrated, path));
+    migrateSchema(migrated, readVersion(migrated, path));
     return createSource(migrated, removeCopy);
   } catch (error) {
     removeCopy();

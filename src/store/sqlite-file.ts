@@ -6,9 +6,9 @@ import { UserError } from "../user-error.ts";
 import { countQuery, describeCounts, toCounts } from "./podcast-rows.ts";
 import {
   APPLICATION_ID,
-  createSchema,
   findForeignSchema,
   isSchemaCurrent,
+  migrateSchema,
   NEWEST_VERSION,
   readNumber,
   readVersion,
@@ -88,7 +88,7 @@ function migrate(path: string, onWarning: ((warning: string) => void) | undefine
     refuseForeignSchema(database, version, path);
     if (version > 0 && statSync(path).size <= CHECKED_BYTES) refuseDamagedFile(database, path);
     if (version > 0 && version < SECURE_DELETE_VERSION) rewrite(database, path, onWarning);
-    createSchema(database, version);
+    migrateSchema(database, version);
     setDurability(database);
   } finally {
     database.close();
@@ -101,7 +101,7 @@ function rewrite(database: DatabaseSync, path: string, onWarning: ((warning: str
     database.exec("vacuum");
   } catch (error) {
     onWarning?.(
-      `${path} still contains remnants of deleted data, because it could not be rewritten (${(error as Error).message}). Free up disk space of at least twice its size; then, with the server stopped, run "earmark backup FILE" and "earmark restore FILE".`,
+      `${path} still contains remnants of deleted data, because it could not be rewritten (${(error as Error).message}). Free up at least twice its size in disk space; then, with the server stopped, run "earmark backup FILE" and "earmark restore FILE".`,
     );
   }
 }
@@ -137,7 +137,7 @@ export function refuseForeignFile(path: string): void {
 /** Suffix of the file that a restore writes until the new database is complete. */
 export const RESTORING = "-restoring";
 
-/** A restore that was interrupted must not end as an empty database. */
+/** After an interrupted restore, a start must not create an empty database. */
 function refuseUnfinishedRestore(path: string): void {
   if (existsSync(path) || !existsSync(path + RESTORING)) return;
   throw new UserError(
@@ -231,7 +231,7 @@ export function sleep(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-/** For commands that use the file while a server may be running. Migrates it if no server is. */
+/** For commands that use the file while a server may be running. Migrates it if no server is; takes no lock. */
 export function shareFile(path: string): () => void {
   if (!isUpToDate(path)) {
     try {

@@ -24,7 +24,7 @@ import { NEVER, toDate } from "./sqlite-account-rows.ts";
 import { wrapReadErrors } from "./sqlite-file.ts";
 import { Statements } from "./sqlite-statements.ts";
 
-/** A change that an administrator makes, as sent to the writer thread, which replies with one of the numbers below. */
+/** A change by an administrator, or the day on which an account was last used, as sent to the writer thread, which replies with one of the numbers below. */
 export type PersonChange =
   | {
       readonly kind: "person";

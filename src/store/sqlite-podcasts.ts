@@ -103,7 +103,7 @@ export class PodcastWriter {
   }
 
   /** To be called before subscriptions of a deleted account are erased: erases what only they need. */
-  eraseOfUser(user: UserId, afterSequence: number): void {
+  eraseUsedOnlyBy(user: UserId, afterSequence: number): void {
     const ofUser = "feed in (select feed from subscriptions where user_id = ?1 and sequence > ?2)";
     this.#statements.run(
       `delete from podcasts where ${ofUser}
@@ -123,7 +123,7 @@ function sum(numbers: readonly number[]): number {
 const PUBLIC = PUBLIC_COLUMNS.map((name) => (name === "artwork" ? "lower(hex(artwork))" : name)).join(", ");
 /** Many at once: a statement for each would take twice the time. Each row ends with the index of its id. */
 const FIND = `select ${PUBLIC}, key from json_each(?) cross join podcasts on feed = unhex(value, '-')`;
-/** A left join keeps the order of `json_each`; sorting again would take a quarter of the time. */
+/** A left join keeps the order of `json_each`; sorting again would make up a quarter of the query's time. */
 const VERSIONS = "select json_group_array(checked_at) from json_each(?) left join podcasts on feed = unhex(value, '-')";
 const GET = `select ${PUBLIC} from podcasts where feed = ?`;
 /** About 2 MB. */

@@ -5,7 +5,7 @@ import { UserError } from "../user-error.ts";
 export const APPLICATION_ID = 0x4541524d;
 
 /**
- * Append-only: a released migration never changes, and their number is the schema version.
+ * Append-only: released migrations never change. The schema version is the number of migrations.
  *
  * Every change to a user's list takes that user's next sequence number. An item keeps the number under which it was
  * added, which is also its position in the list; `update_sequence` is that of its last update, or 0. A removal is recorded
@@ -267,8 +267,8 @@ export function readVersion(database: DatabaseSync, path: string): number {
   );
 }
 
-/** Migrates a database from `version` to `until`. */
-export function createSchema(database: DatabaseSync, version = 0, until = NEWEST_VERSION): void {
+/** Migrates a database from `version`, which is 0 if it is new, to `until`. */
+export function migrateSchema(database: DatabaseSync, version = 0, until = NEWEST_VERSION): void {
   // A new file still uses a rollback journal, so this is in the file itself before there is a write-ahead log.
   if (version === 0) database.exec(`pragma application_id = ${APPLICATION_ID}`);
   for (const [index, step] of MIGRATIONS.entries()) {
@@ -316,7 +316,7 @@ function readSchema(database: DatabaseSync): string[] {
 export function findForeignSchema(database: DatabaseSync, version: number): string | undefined {
   const model = new DatabaseSync(":memory:");
   try {
-    createSchema(model, 0, version);
+    migrateSchema(model, 0, version);
     const [expected, found] = [readSchema(model), readSchema(database)];
     const extra = found.find((entry) => !expected.includes(entry) && !STATISTICS.includes(entry));
     const missing = expected.find((entry) => !found.includes(entry));

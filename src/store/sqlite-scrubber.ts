@@ -3,7 +3,7 @@ import { isErased } from "./sqlite-accounts.ts";
 import { WRITER_BUSY_MS } from "./sqlite-file.ts";
 import { hasOnlyAdds, type Job, type JobResult } from "./sqlite-jobs.ts";
 
-/** How long to wait for readers of the log. Writers wait as long. */
+/** How long to wait for readers of the log. Writers are blocked for as long. */
 const READERS_MS = 20;
 /** Delay before the next attempt if a long reader, such as a backup, needs the log. */
 const RETRY_MS = 5_000;

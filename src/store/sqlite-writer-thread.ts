@@ -53,7 +53,7 @@ export class WriterThread implements GroupWriter {
   }
 }
 
-/** If the writer ends during a group, how much of it was written is unknown. */
+/** If the writer ends during a group, it is unknown whether the group was written. */
 function unknownOutcome(failure: Error): GroupResult {
   return { failure, isOutcomeUnknown: true };
 }

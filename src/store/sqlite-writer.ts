@@ -147,8 +147,8 @@ class Connection {
 }
 
 /**
- * A failed write closes the connection: its memory may differ from the disk, because the next sync does not repeat a
- * failed one. The next group gets a new connection.
+ * A failed write closes the connection: after a failed fsync, its cached pages may differ from the disk, and a later
+ * fsync does not write them again. The next group gets a new connection.
  */
 export class SqliteWriter implements GroupWriter {
   readonly #path: string;

@@ -102,7 +102,7 @@ export const de: Words = {
     "identity-taken":
       "Dieses Single-Sign-on-Konto ist bereits mit einem anderen Konto auf diesem Server verknüpft. Trenne es zuerst dort.",
     "too-many-identities": "Dein Konto ist mit zu vielen Single-Sign-on-Konten verknüpft. Trenne zuerst eines.",
-    "oidc-denied": "Die Anmeldung wurde abgebrochen.",
+    "oidc-denied": "Die Anmeldung wurde abgebrochen oder nicht erlaubt.",
     "oidc-failed": "Die Anmeldung hat nicht funktioniert oder zu lange gedauert. Versuche es noch einmal.",
     "no-account":
       "Dieses Single-Sign-on-Konto ist mit keinem Konto auf diesem Server verknüpft. Wenn du hier ein Konto hast, melde dich mit dessen Passwort an und verknüpfe es mit dem Single-Sign-on-Konto. Frage sonst den Administrator.",

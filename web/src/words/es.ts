@@ -99,7 +99,7 @@ export const es: Words = {
       "Esta cuenta de inicio de sesión único ya está vinculada a otra cuenta de este servidor. Desvincúlala allí primero.",
     "too-many-identities":
       "Tu cuenta está vinculada a demasiadas cuentas de inicio de sesión único. Desvincula una primero.",
-    "oidc-denied": "Se canceló el inicio de sesión.",
+    "oidc-denied": "El inicio de sesión se canceló o no se permitió.",
     "oidc-failed": "El inicio de sesión no funcionó o tardó demasiado. Inténtalo de nuevo.",
     "no-account":
       "Esta cuenta de inicio de sesión único no está vinculada a ninguna cuenta de este servidor. Si tienes una cuenta aquí, inicia sesión con su contraseña y vincúlala a la de inicio de sesión único. Si no, pregunta al administrador.",

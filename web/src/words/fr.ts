@@ -105,7 +105,7 @@ export const fr: Words = {
       "Cet identifiant d’authentification unique est déjà associé à un autre compte. Dissociez-le d’abord de celui-ci.",
     "too-many-identities":
       "Votre compte est associé à trop d’identifiants d’authentification unique. Dissociez-en un d’abord.",
-    "oidc-denied": "La connexion a été annulée.",
+    "oidc-denied": "La connexion a été annulée ou refusée.",
     "oidc-failed": "La connexion a échoué ou a pris trop de temps. Réessayez.",
     "no-account":
       "Cet identifiant d’authentification unique n’est associé à aucun compte de ce serveur. Si vous avez un compte ici, connectez-vous avec son mot de passe, puis associez l’identifiant. Sinon, demandez à l’administrateur.",

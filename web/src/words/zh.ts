@@ -94,7 +94,7 @@ export const zh: Words = {
     "too-many-passkeys": "通行密钥数量已达上限。请移除不再使用的密钥。",
     "identity-taken": "此单点登录身份已关联到其他账户。请先在那里取消关联。",
     "too-many-identities": "你的账户关联了过多的单点登录身份。请先取消关联一个。",
-    "oidc-denied": "登录已取消。",
+    "oidc-denied": "登录已取消或未获允许。",
     "oidc-failed": "登录失败或超时。请重试。",
     "no-account":
       "此单点登录身份未关联到此服务器上的任何账户。如果你在这里有账户，请先用密码登录，再关联该身份。否则请联系管理员。",
