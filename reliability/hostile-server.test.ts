@@ -165,7 +165,7 @@ describe("client with a hostile server", () => {
     }
   });
 
-  test("client: values of the wrong type → Not Earmark", async () => {
+  test("client: values of the wrong type → Invalid Response", async () => {
     const { id, attributes } = resource(1);
     for (const item of [
       { id: "x".repeat(1_000), attributes },
@@ -173,7 +173,7 @@ describe("client with a hostile server", () => {
       { id, attributes: { ...attributes, feed_url: ["https://a.example/"] } },
       { id, attributes: { ...attributes, user_subscribed_at: "never" } },
     ]) {
-      assert.equal(await titleOf(clientOf(() => page([item])).client.page()), "Not Earmark");
+      assert.equal(await titleOf(clientOf(() => page([item])).client.page()), "Invalid Response");
     }
   });
 
