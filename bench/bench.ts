@@ -9,8 +9,8 @@ import { killAll, type Load, type Server, startEarmark, startLoad, stopAll } fro
 /** Durations and repetitions; the work of a benchmark is the same in every plan. */
 export interface Plan {
   /**
-   * What each server does before the rounds: it takes tens of thousands of requests until the JIT settles. A number of
-   * requests, so that lists that grow with them are equally long.
+   * What each server does before the rounds: it takes tens of thousands of requests until the JIT settles. Limited by
+   * the number of requests, so that the lists of all servers are equally long.
    */
   readonly firstWarmUp: Bound;
   readonly rounds: number;

@@ -40,7 +40,7 @@ test("access: every route → covered by these tests with its access class", () 
   assert.deepEqual(found.toSorted(), known.toSorted());
 });
 
-/** Every route as ann, with her credentials and with bob's. reliability/access.ts tries more ids, and them as bob. */
+/** Every route as ann, with her credentials and with bob's. reliability/access.ts tries more ids, also as bob. */
 const tries = targetsOf(server.server.routes).map((target) => ({
   ...target,
   access: wayOf(target.path, target.method).access,

@@ -101,7 +101,7 @@ export function createAdminClient(options: ClientOptions): AdminClient {
   const account = (id: string) => `/v1/accounts/${encodeURIComponent(id)}`;
 
   return {
-    accounts: (options) => page("/v1/accounts", readPerson, options),
+    accounts: (pageOptions) => page("/v1/accounts", readPerson, pageOptions),
 
     async changeAccount(id, change, { signal } = {}) {
       await sendResource(send, account(id), "account", change, { method: "PATCH", signal });
@@ -115,7 +115,7 @@ export function createAdminClient(options: ClientOptions): AdminClient {
       return readLink((await send(`${account(id)}/reset-links`, { method: "POST", once: true, signal })).text);
     },
 
-    invitations: (options) => page("/v1/invitations", readInvitation, options),
+    invitations: (pageOptions) => page("/v1/invitations", readInvitation, pageOptions),
 
     async invite({ note = "", expiresAt }, { signal } = {}) {
       const attributes = { note, expires_at: expiresAt?.toISOString() };
@@ -132,7 +132,7 @@ export function createAdminClient(options: ClientOptions): AdminClient {
       await sendResource(send, "/v1/password-resets", "password-reset", attributes, { once: true, signal });
     },
 
-    auditLog: (options) => page("/v1/audit-log", readEntry, options),
+    auditLog: (pageOptions) => page("/v1/audit-log", readEntry, pageOptions),
   };
 }
 

@@ -3,8 +3,8 @@ import type { ReplicaStorage } from "./replica.ts";
 const STORE = "texts";
 
 /**
- * Keeps a replica in IndexedDB, shared by all tabs of the origin. Use another `name` for each account. Pages loaded over http
- * from a host other than localhost have no locks: there, each tab syncs on its own.
+ * Keeps a replica in IndexedDB, shared by all tabs of the origin. Use a different `name` for each account. Pages loaded
+ * over http from a host other than localhost have no locks: there, each tab syncs on its own.
  */
 export function indexedDbStorage(name = "earmark"): ReplicaStorage {
   const { locks } = navigator as { readonly locks?: LockManager };

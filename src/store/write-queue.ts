@@ -5,7 +5,10 @@ import type { UserId } from "../subscriptions.ts";
 /** Maximum operations per group, so that no job waits long for the others. */
 const GROUP_OPERATIONS = 2_000;
 
-/** Writes a group of jobs in one transaction; result N is that of job N. Rejects if nothing was written, or if that is unknown. */
+/**
+ * Writes a group of jobs in one transaction; result N is that of job N. Rejects if nothing was written, or if it is unknown
+ * whether it was.
+ */
 export type WriteGroup<Job, Result> = (jobs: readonly Job[]) => Promise<readonly Result[]>;
 
 interface QueuedJob<Job, Result> {
