@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import pg from "pg";
 import { additionsOf, addTo } from "../../test/support/lists.ts";
 import { startPostgres } from "../../test/support/postgres.ts";
 import { databaseOf, open, USER } from "../../test/support/postgres-stores.ts";
@@ -10,17 +11,18 @@ import { asUser, positionAt } from "../subscriptions.ts";
 // The tests decide when statistics are updated.
 const server = await startPostgres(["autovacuum=off"]);
 const LISTS = 20_000;
+const LIST_LENGTH = 60_000;
 
-test("plans: many lists and a long one → sequences and changes never scan a whole table", async () => {
+test("plans: many lists and a long one → sequences and changes reuse a plan and never scan a whole table", async (t) => {
   const url = await server.database();
   const name = databaseOf(url);
   await (await open(url)).close();
   await server.query(`insert into earmark.lists select n + 1000, 1, 1 from generate_series(1, ${LISTS}) as n`, name);
-  await server.query(`insert into earmark.lists values (${USER}, ${LISTS}, ${LISTS})`, name);
+  await server.query(`insert into earmark.lists values (${USER}, ${LIST_LENGTH}, ${LIST_LENGTH})`, name);
   await server.query(
     `insert into earmark.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
      select ${USER}, n, gen_random_uuid(), gen_random_uuid(), 0, 0, 'https://feeds.example/' || n
-     from generate_series(1, ${LISTS}) as n`,
+     from generate_series(1, ${LIST_LENGTH}) as n`,
     name,
   );
   await server.query("vacuum analyze earmark.lists", name);
@@ -34,14 +36,16 @@ test("plans: many lists and a long one → sequences and changes never scan a wh
     return { scans: Number(row?.["scans"]), rows: Number(row?.["rows"]) };
   };
   const before = await read();
+  const queries = t.mock.method(pg.Client.prototype, "query").mock;
   const store = await open(url, { connections: 1 });
   const users = Array.from({ length: 200 }, (_, index) => 1_001 + index * 97);
   // Often enough for PostgreSQL to choose a plan that does not depend on the parameters.
   for (let round = 0; round < 10; round += 1) {
     assert.equal((await store.sequences(users)).filter((sequence) => sequence === 1).length, users.length);
-    assert.equal((await changesSince(store, USER, positionAt(LISTS - 100), 500))?.changed.length, 100);
-    assert.equal((await changesSince(store, USER, positionAt(LISTS), 500))?.changed.length, 0);
+    assert.equal((await changesSince(store, USER, positionAt(LIST_LENGTH - 100), 500))?.changed.length, 100);
+    assert.equal((await changesSince(store, USER, positionAt(LIST_LENGTH), 500))?.changed.length, 0);
   }
+  assert.ok(await reusesPlans(queries.calls.at(-1)?.this as pg.Client));
   // A connection reports its statistics when it ends.
   await store.close();
   const { scans, rows } = await read();
@@ -49,6 +53,12 @@ test("plans: many lists and a long one → sequences and changes never scan a wh
   const count = rows - before.rows;
   assert.ok(count >= 200 && count < 10 * (200 + 100 + 20), `${count} rows read`);
 });
+
+/** Whether every statement of the connection got a plan that does not depend on the parameters. */
+async function reusesPlans(client: pg.Client): Promise<boolean> {
+  const { rows } = await client.query("select generic_plans from pg_prepared_statements");
+  return rows.length > 0 && rows.every(({ generic_plans: count }) => Number(count) > 0);
+}
 
 test("plans: podcasts without subscribers are erased → never scans all subscriptions, or all of a popular feed", async () => {
   const url = await server.database();
@@ -58,7 +68,7 @@ test("plans: podcasts without subscribers are erased → never scans all subscri
   await server.query(
     `insert into earmark.subscriptions (user_id, sequence, id, feed, subscribed_at, written_by, feed_url)
      select n, 1, gen_random_uuid(), case when n % 2 = 0 then '${popular}' else gen_random_uuid() end, 0, 0, ''
-     from generate_series(1, ${3 * LISTS}) as n`,
+     from generate_series(1, ${LIST_LENGTH}) as n`,
     name,
   );
   await server.query("vacuum analyze earmark.subscriptions", name);
