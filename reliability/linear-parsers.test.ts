@@ -21,7 +21,7 @@ import { parseJson } from "../src/jsonapi/json.ts";
 import { ATOMIC, JSON_API } from "../src/jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../src/jsonapi/negotiation.ts";
 import { readOperations } from "../src/jsonapi/operations.ts";
-import { readAccountChange, readInvitation, readPasswordReset } from "../src/jsonapi/people.ts";
+import { readAdminAction, readInvitation, readPasswordReset } from "../src/jsonapi/people.ts";
 import {
   readChangesQuery,
   readFieldsQuery,
@@ -274,7 +274,7 @@ const READERS: readonly Reader[] = [
   plain("readPasswordReset", HEADERS, (text) => readPasswordReset(document("password-reset", { link: text }))),
   plain("readInvitation", HEADERS, (text) => readInvitation(document("invitation", { note: text }), now)),
   plain("readInvitation: expiry", HEADERS, (text) => readInvitation(document("invitation", { expires_at: text }), now)),
-  plain("readAccountChange", HEADERS, (text) => readAccountChange(document("account", { role: text }))),
+  plain("readAdminAction", HEADERS, (text) => readAdminAction(document("account", { role: text }))),
   plain("readNewPassword", HEADERS, (text) => readNewPassword(document("account", { current_password: text }))),
   plain("readNewToken", HEADERS, (text) =>
     readNewToken(document("token", { label: "a", scope: "read", expires_at: text }), now),

@@ -70,12 +70,12 @@ const merge = (uploads: readonly KeyedAction[], existing: StoredAction | undefin
 
 test("merge: a new action, a later one, an equal time with other values → written", () => {
   for (const existing of [undefined, stored(10, "02:00"), stored(11, "03:00")]) {
-    const { written, replaced, last, hasLosingPlays } = merge([action(10, "03:00")], existing, 7);
+    const { written, replaced, last, hasSupersededPlays } = merge([action(10, "03:00")], existing, 7);
     assert.deepEqual(
       written.map(({ sequence, position }) => [sequence, position]),
       [[8, 10]],
     );
-    assert.deepEqual([replaced, last, hasLosingPlays], [existing === undefined ? [] : [3], 8, false]);
+    assert.deepEqual([replaced, last, hasSupersededPlays], [existing === undefined ? [] : [3], 8, false]);
   }
 });
 
@@ -90,11 +90,11 @@ test("merge: the same action again, stored or in the batch → nothing is writte
 
 test("merge: a play that loses → the winner is written again with a new number; repeated or older → nothing is written", () => {
   const first = merge([action(5, "02:00")], stored(10, "03:00"), 7);
-  assert.deepEqual([first.replaced, first.last, first.hasLosingPlays], [[3], 8, true]);
+  assert.deepEqual([first.replaced, first.last, first.hasSupersededPlays], [[3], 8, true]);
   const [winner = assert.fail()] = first.written;
   assert.deepEqual([winner.position, winner.superseded?.position], [10, 5]);
   for (const older of [action(5, "02:00"), action(4, "01:00")]) assert.deepEqual(merge([older], winner, 8).written, []);
-  assert.equal(merge([action(6, "02:30")], winner, 8).hasLosingPlays, true);
+  assert.equal(merge([action(6, "02:30")], winner, 8).hasSupersededPlays, true);
   // The action that the winner itself replaced has lost already.
   const [later = assert.fail()] = merge([action(7, "04:00")], winner, 8).written;
   assert.deepEqual(merge([action(10, "03:00")], later, 9).written, []);
@@ -102,8 +102,8 @@ test("merge: a play that loses → the winner is written again with a new number
 
 test("merge: an undated action → wins over an action that a fast clock has dated later", () => {
   const undated = read() ?? assert.fail();
-  const { written, hasLosingPlays } = merge([undated], stored(99, "08:00"), 7);
-  assert.deepEqual([written[0]?.position, written[0]?.actedAt, hasLosingPlays], [10, seconds("08:00"), false]);
+  const { written, hasSupersededPlays } = merge([undated], stored(99, "08:00"), 7);
+  assert.deepEqual([written[0]?.position, written[0]?.actedAt, hasSupersededPlays], [10, seconds("08:00"), false]);
 });
 
 test("merge: other kinds that lose → nothing is written", () => {

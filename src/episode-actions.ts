@@ -93,7 +93,7 @@ function readSeconds(seconds: number | undefined): number | undefined {
  *
  * A play that loses was uploaded late, or comes from a client whose clock is behind; only that client still shows the
  * losing position. So the winner is written again under a new number, which makes the next poll return it
- * (`hasLosingPlays`). Repeating the upload changes nothing.
+ * (`hasSupersededPlays`). Repeating the upload changes nothing.
  */
 export function mergeActions(
   uploads: readonly KeyedAction[],
@@ -104,11 +104,11 @@ export function mergeActions(
   readonly written: ReadonlyMap<string, StoredAction>;
   readonly replaced: readonly number[];
   last: number;
-  hasLosingPlays: boolean;
+  hasSupersededPlays: boolean;
 } {
   const written = new Map<string, StoredAction>();
   const replaced = new Set<number>();
-  let [last, hasLosingPlays] = [sequence, false];
+  let [last, hasSupersededPlays] = [sequence, false];
   for (const [index, sent] of uploads.entries()) {
     const key = keys[index] ?? "";
     const existing = written.get(key) ?? stored.get(key);
@@ -118,10 +118,10 @@ export function mergeActions(
     if (existing !== undefined && existing.sequence <= sequence) replaced.add(existing.sequence);
     last += 1;
     const [winner, superseded] = isWinner ? [upload, existing] : [existing, upload];
-    hasLosingPlays ||= !isWinner;
+    hasSupersededPlays ||= !isWinner;
     written.set(key, { ...winner, sequence: last, superseded });
   }
-  return { written, replaced: [...replaced], last, hasLosingPlays };
+  return { written, replaced: [...replaced], last, hasSupersededPlays };
 }
 
 /** Whether a losing upload changes nothing: a repeated or older play, or any action that is not a play. */

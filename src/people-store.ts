@@ -44,25 +44,25 @@ export function credentialAction(what: "created" | "revoked", kind: Credential["
   return kind === "password-reset" && what === "created" ? "reset-link-created" : undefined;
 }
 
-/** Changes to an account, and the actions that the audit log records for them. */
-export const ACCOUNT_CHANGES = {
+/** What an administrator can do with an account, and what the audit log records for it. */
+export const ADMIN_ACTIONS = {
   disable: "account-disabled",
   enable: "account-enabled",
   promote: "administrator-added",
   demote: "administrator-removed",
 } as const satisfies Record<string, AuditAction>;
-export type AccountChangeKind = keyof typeof ACCOUNT_CHANGES;
+export type AdminAction = keyof typeof ADMIN_ACTIONS;
 
-/** The part of an account that such a change affects. */
+/** The part of an account that such an action affects. */
 export type AccountState = Pick<Account, "isAdmin" | "disabledAt">;
 
-/** The state after the change; undefined if it is the same as before. Shared by all engines. */
-export function applyAccountChange(
-  kind: AccountChangeKind,
+/** The state after the action; undefined if it is the same as before. Shared by all engines. */
+export function applyAdminAction(
+  action: AdminAction,
   { isAdmin, disabledAt }: AccountState,
   at: Date,
 ): AccountState | undefined {
-  switch (kind) {
+  switch (action) {
     case "disable":
       return disabledAt === undefined ? { isAdmin, disabledAt: at } : undefined;
     case "enable":
@@ -84,7 +84,7 @@ export interface AccountSummary extends Account {
   /** The UTC day of the last request. */
   readonly seenAt: Date | undefined;
   readonly subscriptions: number;
-  /** Database rows: subscriptions, removals, play positions. At most `MAX_ROWS`, which means that many or more. */
+  /** Database rows: subscriptions, removals, episode actions. At most `MAX_ROWS`, which means that many or more. */
   readonly rows: number;
 }
 
@@ -107,7 +107,7 @@ export interface PeopleStore {
    * `done` also if the account was already in that state. Disabling ends all sessions and reset links; tokens are not
    * accepted until the account is enabled.
    */
-  change(caller: Caller, user: UserId, kind: AccountChangeKind, at: Date): Promise<"done" | "gone" | "last-admin">;
+  change(caller: Caller, user: UserId, action: AdminAction, at: Date): Promise<"done" | "gone" | "last-admin">;
   /** Newest first. */
   auditLog(range: PageRange): Promise<{ readonly entries: readonly AuditEntry[]; readonly total: number }>;
   /** Records that the user was seen on a day. */

@@ -2,7 +2,7 @@ import { type AccountRefusal, isAccountRefusal } from "./account-refusals.ts";
 import { type Credential, type IssuedCredential, NOBODY } from "./account-store.ts";
 import { type Accounts, addMs } from "./accounts.ts";
 import { waitForCachesToExpire } from "./credential-cache.ts";
-import type { AccountChangeKind, PeopleStore } from "./people-store.ts";
+import type { AdminAction, PeopleStore } from "./people-store.ts";
 import { asUser, type Caller, type PageRange, type UserId } from "./subscriptions.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -43,8 +43,8 @@ export class People {
   }
 
   /** Once it resolves, the change is in effect in every process. */
-  async change(caller: Caller, user: UserId, kind: AccountChangeKind, at: Date): Promise<AccountRefusal | undefined> {
-    const outcome = await this.#store.change(caller, user, kind, at);
+  async change(caller: Caller, user: UserId, action: AdminAction, at: Date): Promise<AccountRefusal | undefined> {
+    const outcome = await this.#store.change(caller, user, action, at);
     await waitForCachesToExpire();
     return outcome === "done" ? undefined : { reason: outcome };
   }

@@ -9,7 +9,10 @@ export const SETTINGS = {
     "file:./data/earmark.db",
     "Database: file:PATH (created if missing) or a postgres:// URL. The default is in the folder where Earmark is installed, unless the current folder has a data/earmark.db.",
   ],
-  EARMARK_DATABASE_CONNECTIONS: ["10", "Maximum connections from this process to PostgreSQL."],
+  EARMARK_DATABASE_CONNECTIONS: [
+    "10",
+    "Maximum connections from this process to PostgreSQL. In a cluster it opens a few more, and up to twice as many while a node hangs.",
+  ],
   EARMARK_ACCOUNTS: ["false", "true: people sign in and apps use tokens; everyone has their own list."],
   EARMARK_ALLOW_ANONYMOUS: ["false", "true: serve anyone who can reach HOST; no credentials needed."],
   EARMARK_SIGN_UP: ["false", "true: anyone can create an account; false: only by invitation."],

@@ -28,8 +28,8 @@ export const SIGN_IN_ERRORS = {
   },
   "oidc-denied": {
     status: 403,
-    title: "Sign-In Cancelled",
-    detail: "The identity provider did not allow the sign-in, or it was cancelled.",
+    title: "Sign-In Denied",
+    detail: "The identity provider did not allow the sign-in, or it was canceled.",
   },
   "oidc-failed": {
     status: 400,

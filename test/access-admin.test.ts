@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { NOBODY } from "../src/account-store.ts";
 import { Accounts } from "../src/accounts.ts";
 import { People } from "../src/people.ts";
-import type { AccountChangeKind } from "../src/people-store.ts";
+import type { AdminAction } from "../src/people-store.ts";
 import { asUser, type UserId } from "../src/subscriptions.ts";
 import {
   bearer,
@@ -43,7 +43,7 @@ interface Person extends SignedIn {
 }
 
 let people = 0;
-async function newPerson(kind?: AccountChangeKind): Promise<Person> {
+async function newPerson(kind?: AdminAction): Promise<Person> {
   people += 1;
   const person = await createAccount(store, { name: `person-${people}`, password: PASSWORD }, clock.now);
   if (kind !== undefined) assert.equal(await administration.change(COMMAND, person.user, kind, clock.now), undefined);

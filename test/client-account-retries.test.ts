@@ -11,7 +11,7 @@ test("lost response: non-idempotent account request → not retried", async () =
   const away = { status: 503, headers: { "Retry-After": "0" } };
   const sent = () => proxy.all.splice(0).filter(({ method }) => method !== "GET").length;
   const person = { name: "radia", password: PASSWORD };
-  const wanted = "a longer one this time";
+  const newPassword = "a longer one this time";
 
   fates.push("cut after");
   await failureOf(client.signUp(person), NetworkError);
@@ -24,7 +24,7 @@ test("lost response: non-idempotent account request → not retried", async () =
   const unsure: (() => Promise<unknown>)[] = [
     () => client.signUp({ ...person, name: "perlman" }),
     () => client.createToken({ label: "phone" }),
-    () => client.changePassword({ current: PASSWORD, wanted }),
+    () => client.changePassword({ current: PASSWORD, new: newPassword }),
     () => client.deleteAccount(),
   ];
   for (const call of unsure) {
@@ -42,8 +42,8 @@ test("lost response: non-idempotent account request → not retried", async () =
     ["phone"],
   );
   fates.push("cut after");
-  await failureOf(client.changePassword({ current: PASSWORD, wanted }), NetworkError);
-  await client.signIn({ ...person, password: wanted });
+  await failureOf(client.changePassword({ current: PASSWORD, new: newPassword }), NetworkError);
+  await client.signIn({ ...person, password: newPassword });
   sent();
   fates.push("cut after");
   await failureOf(client.deleteAccount(), NetworkError);

@@ -156,17 +156,17 @@ test("sessions: revoked or password changed → signed out", async () => {
   await desk.signOut();
 
   await train.signIn(person);
-  const wanted = "a longer one this time";
-  const wrong = train.changePassword({ current: wanted, wanted });
+  const newPassword = "a longer one this time";
+  const wrong = train.changePassword({ current: newPassword, new: newPassword });
   assert.deepEqual(await refusalOf(wrong), [403, "wrong-password"]);
-  assert.equal(await train.changePassword({ current: PASSWORD, wanted }), undefined);
+  assert.equal(await train.changePassword({ current: PASSWORD, new: newPassword }), undefined);
   assert.deepEqual(await refusalOf(sofa.me()), [401, "invalid-credentials"]);
   assert.deepEqual(
     (await train.sessions()).map(({ isCurrent }) => isCurrent),
     [true],
   );
   assert.deepEqual(await refusalOf(sofa.signIn(person)), [401, "sign-in-failed"]);
-  await sofa.signIn({ ...person, password: wanted });
+  await sofa.signIn({ ...person, password: newPassword });
 });
 
 test("account: export and delete → recent sign-in required", async () => {

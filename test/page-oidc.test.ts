@@ -71,7 +71,7 @@ describe("OpenID Connect on the page", () => {
       assert.deepEqual(await problems(), []);
     });
 
-    await t.test("provider: cancelled there → the page says so, and another attempt is possible", async () => {
+    await t.test("provider: canceled there → the page says so, and another attempt is possible", async () => {
       allow(...FOREIGN);
       await signInWith(page).click();
       await page.waitForURL(`${provider.url}/interaction/**`);

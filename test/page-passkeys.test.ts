@@ -125,7 +125,7 @@ describe("passkeys", { concurrency: 2 }, () => {
       await session.send("WebAuthn.removeVirtualAuthenticator", { authenticatorId });
       await addAuthenticator(page, { isUserVerified: false });
       await button(page, account.addPasskey).click();
-      await page.getByRole("alert").getByText(account.passkeyCancelled).waitFor();
+      await page.getByRole("alert").getByText(account.passkeyCanceled).waitFor();
       assert.equal(await page.getByRole("listitem").filter({ hasText: "laptop" }).count(), 1);
     });
     await finish();

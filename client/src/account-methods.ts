@@ -1,8 +1,8 @@
-import { type AccessResource, readAccess, readDocument, readMe } from "./documents.ts";
+import { type CredentialResource, readCredential, readDocument, readMe } from "./documents.ts";
 import { EarmarkError } from "./errors.ts";
 import { fetchAll } from "./lists.ts";
 import { type Send, sendDelete, sendResource } from "./requests.ts";
-import type { Access, AppMethods, Client } from "./types.ts";
+import type { AppMethods, Client, Credential } from "./types.ts";
 
 type AccountMethods = Omit<
   Client,
@@ -25,8 +25,8 @@ type AccountMethods = Omit<
 >;
 
 export function createAccountMethods(send: Send): AccountMethods {
-  const listAccess = async (path: string, signal: AbortSignal | undefined): Promise<Access[]> => [
-    ...(await fetchAll(send, path, 0, readAccess, signal)).values(),
+  const list = async (path: string, signal: AbortSignal | undefined): Promise<Credential[]> => [
+    ...(await fetchAll(send, path, 0, readCredential, signal)).values(),
   ];
 
   const methods: AccountMethods = {
@@ -53,25 +53,25 @@ export function createAccountMethods(send: Send): AccountMethods {
       }
     },
 
-    async changePassword({ current, wanted, revokeTokens }, { signal } = {}) {
-      const attributes = { current_password: current, password: wanted, revoke_tokens: revokeTokens };
+    async changePassword({ current, new: password, revokeTokens }, { signal } = {}) {
+      const attributes = { current_password: current, password, revoke_tokens: revokeTokens };
       await sendResource(send, "/v1/me", "account", attributes, { method: "PATCH", once: true, signal });
     },
 
     async tokens({ signal } = {}) {
-      return listAccess("/v1/tokens", signal);
+      return list("/v1/tokens", signal);
     },
 
     async sessions({ signal } = {}) {
-      return listAccess("/v1/sessions", signal);
+      return list("/v1/sessions", signal);
     },
 
     async createToken({ label, scope = "write", expiresAt }, { signal } = {}) {
       // `toISOString` throws for an invalid date, which JSON would turn into null: a token that never expires.
       const attributes = { label, scope, expires_at: expiresAt?.toISOString() };
       const { text } = await sendResource(send, "/v1/tokens", "token", attributes, { once: true, signal });
-      return readDocument(text, ({ data }: { readonly data: AccessResource }) => ({
-        ...readAccess(data),
+      return readDocument(text, ({ data }: { readonly data: CredentialResource }) => ({
+        ...readCredential(data),
         secret: data.attributes.token,
       }));
     },

@@ -1,10 +1,10 @@
 import { readDate, readDocument } from "./documents.ts";
 import { fetchPage, pageQuery } from "./lists.ts";
-import { createRequest, createSend, sendDelete, sendResource } from "./requests.ts";
+import { createFetch, createSend, sendDelete, sendResource } from "./requests.ts";
 import type { CallOptions, ClientOptions, PageOptions } from "./types.ts";
 
 /** An account, as administrators see it. */
-export interface Person {
+export interface AccountSummary {
   readonly id: string;
   readonly name: string;
   readonly issuer: string | null;
@@ -14,7 +14,7 @@ export interface Person {
   /** The start of the UTC day of the last request. */
   readonly lastSeenOn: Date | null;
   readonly subscriptions: number;
-  /** Subscriptions, removals and play positions together; 10,000 means that many or more. */
+  /** Subscriptions, removals and episode actions together; 10,000 means that many or more. */
   readonly storedRows: number;
 }
 
@@ -47,13 +47,13 @@ export interface AdminPage<Item> {
   readonly total: number;
 }
 
-/** What administrators can do. They must be signed in: tokens are not accepted. `resetPassword` is for everyone else. */
+/** What administrators can do when they are signed in: tokens are not accepted. */
 export interface AdminClient {
   /** Oldest first. */
-  accounts(options?: PageOptions): Promise<AdminPage<Person>>;
+  accounts(options?: PageOptions): Promise<AdminPage<AccountSummary>>;
   changeAccount(
     id: string,
-    change: { readonly disabled: boolean } | { readonly role: Person["role"] },
+    change: { readonly disabled: boolean } | { readonly role: AccountSummary["role"] },
     options?: CallOptions,
   ): Promise<void>;
   /** Requires a sign-in within the last ten minutes. Resolves to false if there is no such account. */
@@ -71,7 +71,7 @@ export interface AdminClient {
    * for the person who got the link, who is not signed in.
    */
   resetPassword(
-    reset: { readonly link: string; readonly password: string; readonly revokeTokens?: boolean | undefined },
+    reset: { readonly secret: string; readonly password: string; readonly revokeTokens?: boolean | undefined },
     options?: CallOptions,
   ): Promise<void>;
   /** Newest first. */
@@ -84,7 +84,7 @@ interface Resource {
 }
 
 export function createAdminClient(options: ClientOptions): AdminClient {
-  const send = createSend(createRequest(options), options);
+  const send = createSend(createFetch(options), options);
   const page = async <Item>(
     path: string,
     reader: (data: Resource) => Item,
@@ -101,7 +101,7 @@ export function createAdminClient(options: ClientOptions): AdminClient {
   const account = (id: string) => `/v1/accounts/${encodeURIComponent(id)}`;
 
   return {
-    accounts: (pageOptions) => page("/v1/accounts", readPerson, pageOptions),
+    accounts: (pageOptions) => page("/v1/accounts", readAccount, pageOptions),
 
     async changeAccount(id, change, { signal } = {}) {
       await sendResource(send, account(id), "account", change, { method: "PATCH", signal });
@@ -127,8 +127,8 @@ export function createAdminClient(options: ClientOptions): AdminClient {
       return sendDelete(send, "/v1/invitations", id, { signal });
     },
 
-    async resetPassword({ link, password, revokeTokens }, { signal } = {}) {
-      const attributes = { link, password, revoke_tokens: revokeTokens };
+    async resetPassword({ secret, password, revokeTokens }, { signal } = {}) {
+      const attributes = { link: secret, password, revoke_tokens: revokeTokens };
       await sendResource(send, "/v1/password-resets", "password-reset", attributes, { once: true, signal });
     },
 
@@ -136,16 +136,16 @@ export function createAdminClient(options: ClientOptions): AdminClient {
   };
 }
 
-function readPerson({ id, attributes }: Resource): Person {
+function readAccount({ id, attributes }: Resource): AccountSummary {
   const { name, issuer, role, created_at, disabled_at, last_seen_on, subscriptions, stored_rows } =
-    attributes as unknown as PersonAttributes;
+    attributes as unknown as AccountAttributes;
   return {
     ...{ id, name, issuer, role, createdAt: new Date(created_at), subscriptions, storedRows: stored_rows },
     ...{ disabledAt: readDate(disabled_at), lastSeenOn: readDate(last_seen_on) },
   };
 }
 
-interface PersonAttributes extends Pick<Person, "name" | "issuer" | "role" | "subscriptions"> {
+interface AccountAttributes extends Pick<AccountSummary, "name" | "issuer" | "role" | "subscriptions"> {
   readonly created_at: string;
   readonly disabled_at: string | null;
   readonly last_seen_on: string | null;

@@ -1,4 +1,4 @@
-import { readAccess, readDocument, readResource } from "./documents.ts";
+import { readCredential, readDocument, readResource } from "./documents.ts";
 import { fetchAll, fetchOne, fetchPage, MAX_PAGE_SIZE, pageQuery } from "./lists.ts";
 import { type Send, sendDelete, sendResource } from "./requests.ts";
 import type { AppLogin, AppMethods, Device, EpisodeAction } from "./types.ts";
@@ -39,7 +39,7 @@ export function createAppMethods(send: Send): AppMethods {
     async allowAppLogin(id, label, { signal } = {}) {
       const path = `${LOGINS}/${encodeURIComponent(id)}`;
       const { text } = await sendResource(send, path, "app-login", { label }, { signal });
-      return one(text, readAccess);
+      return one(text, readCredential);
     },
 
     async denyAppLogin(id, { signal } = {}) {

@@ -46,7 +46,9 @@ export function indexedDbStorage(name = "earmark"): ReplicaStorage {
       return text;
     },
 
-    ...(locks && { lock: (task, work, signal) => locks.request(`${name} ${task}`, signal ? { signal } : {}, work) }),
+    ...(locks && {
+      lock: (key, task, signal) => locks.request(`${name} ${key}`, signal ? { signal } : {}, task),
+    }),
 
     watch(listener) {
       const onMessage = ({ data }: MessageEvent<string>) => listener(data);

@@ -1,8 +1,8 @@
 import { type ErrorObject, invalidResponse } from "./errors.ts";
-import type { Access, Changes, ImportReport, Me, Operation, Podcast, Subscription } from "./types.ts";
+import type { Changes, Credential, ImportReport, Me, Operation, Podcast, Subscription } from "./types.ts";
 
 // The parts of the server's documents that the client reads.
-export interface Resource {
+export interface SubscriptionResource {
   readonly id: string;
   readonly attributes: {
     readonly feed_url: string;
@@ -11,12 +11,12 @@ export interface Resource {
     readonly folders?: readonly string[];
   };
 }
-export interface AccessResource {
-  readonly type: Access["kind"];
+export interface CredentialResource {
+  readonly type: Credential["kind"];
   readonly id: string;
   readonly attributes: {
     readonly label: string;
-    readonly scope?: Access["scope"];
+    readonly scope?: Credential["scope"];
     readonly created_at: string;
     readonly last_used_at: string | null;
     readonly expires_at: string | null;
@@ -40,7 +40,10 @@ interface ListDocument<Data> {
   readonly meta: { readonly total: number };
 }
 interface ResultsDocument {
-  readonly "atomic:results": readonly { readonly data?: Resource | null; readonly errors?: readonly ErrorResource[] }[];
+  readonly "atomic:results": readonly {
+    readonly data?: SubscriptionResource | null;
+    readonly errors?: readonly ErrorResource[];
+  }[];
 }
 interface ImportDocument {
   readonly data: readonly { readonly attributes: object }[];
@@ -51,7 +54,7 @@ interface MeDocument {
   readonly meta: Pick<Me, "credential" | "counts" | "state"> & { readonly limits: object };
 }
 interface ChangesDocument {
-  readonly data: readonly Resource[];
+  readonly data: readonly SubscriptionResource[];
   readonly meta: { readonly removed: readonly { readonly id: string }[]; readonly state: string; has_more: boolean };
 }
 
@@ -75,7 +78,7 @@ export function readDocument<Document, Value>(text: string, reader: (document: D
   }
 }
 
-export function readSubscription({ id, attributes }: Resource, podcast?: Podcast): Subscription {
+export function readSubscription({ id, attributes }: SubscriptionResource, podcast?: Podcast): Subscription {
   const { feed_url: feedUrl, user_subscribed_at, title, folders } = attributes;
   const subscribedAt = new Date(user_subscribed_at);
   if (typeof feedUrl !== "string" || Number.isNaN(+subscribedAt)) throw Error();
@@ -106,36 +109,35 @@ export function readChanges({ data, meta }: ChangesDocument): Changes {
   };
 }
 
-export function readAccess({ type, id, attributes }: AccessResource): Access {
+export function readCredential({ type, id, attributes }: CredentialResource): Credential {
   const { current = false, token, ...rest } = attributes;
   return {
     id,
     kind: type,
     scope: "write",
-    ...toCamelCase<Pick<Access, "label" | "createdAt" | "lastUsedAt" | "expiresAt">>(rest),
+    ...readAttributes<Pick<Credential, "label" | "createdAt" | "lastUsedAt" | "expiresAt">>(rest),
     isCurrent: current,
   };
 }
 
-/** A resource whose attributes are those of the value, in camel case. */
+/** The id and the attributes of a resource, with names in camel case. */
 export function readResource<Value>({ id, attributes }: AnyResource): Value {
-  return { id, ...toCamelCase(attributes) } as Value;
+  return { id, ...readAttributes(attributes) } as Value;
 }
 
 export function readPage<Data, Item>(
   { data, included = [], links, meta }: ListDocument<Data>,
   reader: (data: Data, podcast?: Podcast) => Item,
-) {
+): ListPage<Item> {
   const podcasts = new Map(included.map((podcast) => [podcast.id, readResource<Podcast>(podcast)]));
   // Never follow a link to another host: take only its query string.
   const queryOf = (link: string | null) => link?.replace(/^[^?]*/, "");
-  const page: ListPage<Item> = {
+  return {
     items: data.map((each) => reader(each, podcasts.get(each.relationships?.podcast.data.id ?? ""))),
     total: meta.total,
     prev: queryOf(links.prev),
     next: queryOf(links.next),
   };
-  return page;
 }
 
 export function readResults(document: ResultsDocument): Reply[] {
@@ -147,19 +149,19 @@ export function readResults(document: ResultsDocument): Reply[] {
 export function readImport({ data, meta }: ImportDocument): ImportReport {
   return {
     dryRun: meta.dry_run,
-    counts: toCamelCase(meta.counts),
+    counts: readAttributes(meta.counts),
     reasons: meta.reasons,
-    entries: data.map(({ attributes }) => toCamelCase(attributes)),
+    entries: data.map(({ attributes }) => readAttributes(attributes)),
   };
 }
 
 export function readMe({ data, meta }: MeDocument): Me {
   return {
     id: data.id,
-    ...toCamelCase<Pick<Me, "name" | "issuer" | "role" | "createdAt">>(data.attributes),
+    ...readAttributes<Pick<Me, "name" | "issuer" | "role" | "createdAt">>(data.attributes),
     ...meta,
     counts: { ...meta.counts },
-    limits: toCamelCase(meta.limits),
+    limits: readAttributes(meta.limits),
   };
 }
 
@@ -178,8 +180,8 @@ export function readDate(text: string | null | undefined): Date | null {
   return text ? new Date(text) : null;
 }
 
-/** Timestamps become dates. */
-function toCamelCase<Value>(members: object): Value {
+/** Names become camel case, and timestamps become dates. */
+function readAttributes<Value>(members: object): Value {
   const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
   const entries = Object.entries(members);
   return Object.fromEntries(

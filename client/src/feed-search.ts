@@ -1,5 +1,5 @@
 import { type AnyResource, readDocument, readResource } from "./documents.ts";
-import { createRequest, createSend, sendResource } from "./requests.ts";
+import { createFetch, createSend, sendResource } from "./requests.ts";
 import type { CallOptions, ClientOptions } from "./types.ts";
 
 /** A feed that a page declares. */
@@ -14,7 +14,7 @@ export interface FoundFeed {
 export type FindFeeds = (url: string, options?: CallOptions) => Promise<FoundFeed[]>;
 
 export function createFeedSearch(options: ClientOptions): FindFeeds {
-  const send = createSend(createRequest(options), options);
+  const send = createSend(createFetch(options), options);
   return async (url, { signal } = {}) => {
     const { text } = await sendResource(send, "/v1/feed-searches", "feed-search", { url }, { signal });
     return readDocument(text, ({ data }: { readonly data: readonly AnyResource[] }) =>

@@ -3,7 +3,7 @@
  * implemented here because browsers do not offer `crypto.subtle` to pages loaded over http.
  */
 export function guid(url: string): string {
-  const name = new TextEncoder().encode(trimSlashes(url.replace(/^[a-z][a-z\d+.-]*:\/\//i, "")));
+  const name = new TextEncoder().encode(trimEndSlashes(url.replace(/^[a-z][a-z\d+.-]*:\/\//i, "")));
   const length = name.length + 16;
   const message = new DataView(new ArrayBuffer((length + 72) & ~63));
   // The podcast namespace, ead4c236-bf58-58c6-a2c6-a6b28d128cb6.
@@ -42,7 +42,7 @@ export function guid(url: string): string {
 }
 
 /** A loop, because a regular expression for trailing slashes takes quadratic time. */
-export function trimSlashes(text: string): string {
+export function trimEndSlashes(text: string): string {
   let end = text.length;
   while (text[end - 1] === "/") end -= 1;
   return text.slice(0, end);

@@ -2,17 +2,17 @@ import { createAccountMethods } from "./account-methods.ts";
 import { createAppMethods } from "./app-methods.ts";
 import {
   type AnyResource,
-  type Resource,
   readChanges,
   readDocument,
   readImport,
   readResource,
   readSubscription,
+  type SubscriptionResource,
 } from "./documents.ts";
 import { watchState } from "./events.ts";
 import { fetchOne, fetchPage, iterateSubscriptions, MAX_PAGE_SIZE, pageQuery } from "./lists.ts";
 import { applyOperations } from "./operations.ts";
-import { createRequest, createSend, sendDelete } from "./requests.ts";
+import { createFetch, createSend, sendDelete } from "./requests.ts";
 import { subscribe } from "./subscribe.ts";
 import type { CallOptions, Client, ClientOptions, Operation, OperationResult, Podcast, Removal } from "./types.ts";
 
@@ -23,7 +23,7 @@ export type { Refusal } from "./replica-queue.ts";
 export type * from "./types.ts";
 
 export function createClient(options: ClientOptions): Client {
-  const request = createRequest(options);
+  const request = createFetch(options);
   const send = createSend(request, options);
   const account = createAccountMethods(send);
   const apply = (operations: Iterable<Operation>, options: CallOptions = {}) =>
@@ -58,7 +58,7 @@ export function createClient(options: ClientOptions): Client {
     },
 
     async get(id, options) {
-      return fetchOne(send, "/v1/subscriptions", id, (data: Resource) => readSubscription(data), options);
+      return fetchOne(send, "/v1/subscriptions", id, (data: SubscriptionResource) => readSubscription(data), options);
     },
 
     async podcast(id, options) {

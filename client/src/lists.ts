@@ -84,6 +84,7 @@ export async function* iterateSubscriptions(
     if (isBehind && prev) {
       query = prev;
       allowedRepeats += 2;
+      // So that going back again and again ends.
       maxSeen -= MAX_PAGE_SIZE;
       continue;
     }

@@ -11,7 +11,7 @@ const MAX_BODY_BYTES = 1_000_000;
 const SAFE_OPERATIONS = 100;
 
 /** The results of one request. */
-interface Batch {
+interface BatchResult {
   readonly replies: readonly Reply[];
   /** Whether an earlier attempt without a response may have executed the request. */
   readonly isRetry: boolean;
@@ -23,7 +23,7 @@ export async function* sendOperations(
   operations: readonly Operation[],
   { bodyBytes = MAX_BODY_BYTES, operationsPerRequest = SAFE_OPERATIONS, operationsPerMinute }: Partial<Me["limits"]>,
   { batchSize, signal }: CallOptions & { readonly batchSize?: number | undefined },
-): AsyncGenerator<Batch, void, undefined> {
+): AsyncGenerator<BatchResult, void, undefined> {
   const maxBytes = Math.min(MAX_BODY_BYTES, bodyBytes);
   const allowed = Math.min(batchSize || MAX_OPERATIONS, operationsPerRequest, operationsPerMinute ?? Infinity);
   const maxSize = Math.max(1, allowed || 1);

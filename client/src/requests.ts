@@ -1,6 +1,6 @@
 import { type ErrorResource, readDocument, readError } from "./documents.ts";
 import { EarmarkError, type ErrorObject, invalidResponse, NetworkError } from "./errors.ts";
-import { trimSlashes } from "./guid.ts";
+import { trimEndSlashes } from "./guid.ts";
 import type { CallOptions, ClientOptions } from "./types.ts";
 
 export const JSON_API = "application/vnd.api+json";
@@ -31,20 +31,20 @@ export interface TextResponse {
 export type Send = (path: string, call: Call) => Promise<TextResponse>;
 
 /** Sends a request once, and resolves when the headers of the response have arrived. */
-export type Request = (
+export type FetchPath = (
   path: string,
   init: RequestInit & { readonly headers: Record<string, string> },
 ) => Promise<Response>;
 
-export function createRequest({ url, token, fetch: request = fetch }: ClientOptions): Request {
-  const base = trimSlashes(new URL(url).href);
+export function createFetch({ url, token, fetch: request = fetch }: ClientOptions): FetchPath {
+  const base = trimEndSlashes(new URL(url).href);
   const authorization = token ? { Authorization: `Bearer ${token}` } : {};
   // Following a redirect would turn POST into GET and lose the token.
   return (path, init) =>
     request(base + path, { redirect: "manual", ...init, headers: { ...init.headers, ...authorization } });
 }
 
-export function createSend(request: Request, options: ClientOptions): Send {
+export function createSend(request: FetchPath, options: ClientOptions): Send {
   const { retries = 5, onRetry, timeoutMs, maxResponseBytes } = options;
 
   return async (path, call) => {

@@ -219,13 +219,13 @@ export interface Me {
   readonly state: string;
 }
 
-export interface Credentials {
+export interface NameAndPassword {
   readonly name: string;
   readonly password: string;
 }
 
-/** A credential: an app's token or a browser's session. */
-export interface Access {
+/** An app's token or a browser's session. */
+export interface Credential {
   readonly id: string;
   readonly kind: "token" | "session";
   /** For a session, the browser's `User-Agent`. */
@@ -299,7 +299,7 @@ export interface AppMethods {
   /** `id` is what follows `#app-login=` in the link. Resolves to undefined if it is invalid or has expired. */
   appLogin(id: string, options?: CallOptions): Promise<AppLogin | undefined>;
   /** Gives the app a token with this label. */
-  allowAppLogin(id: string, label: string, options?: CallOptions): Promise<Access>;
+  allowAppLogin(id: string, label: string, options?: CallOptions): Promise<Credential>;
   /** Resolves to false if the login has expired or was allowed. */
   denyAppLogin(id: string, options?: CallOptions): Promise<boolean>;
 }
@@ -323,7 +323,7 @@ export interface Client extends AppMethods {
   refresh(id: string, options?: CallOptions): Promise<void>;
   /** The subscription to a feed, however its URL is spelled; undefined if there is none. */
   find(feedUrl: string, options?: CallOptions): Promise<Subscription | undefined>;
-  /** Resolves to false if there is none with this id, perhaps because an attempt whose response was lost removed it. */
+  /** Resolves to false if there is none with this id: perhaps an earlier attempt removed it, and its response was lost. */
   remove(id: string, options?: CallOptions): Promise<boolean>;
   /** Removes any number of subscriptions. Result N is about id N. */
   remove(ids: Iterable<string>, options?: CallOptions): Promise<OperationResult[]>;
@@ -356,29 +356,29 @@ export interface Client extends AppMethods {
   me(options?: CallOptions): Promise<Me>;
 
   /** Creates an account and signs in. Requires an invitation unless sign-up is open. */
-  signUp(person: Credentials & { readonly invitation?: string | undefined }, options?: CallOptions): Promise<void>;
+  signUp(account: NameAndPassword & { readonly invitation?: string | undefined }, options?: CallOptions): Promise<void>;
   /** Creates a session. The server sets its cookie, which browsers send automatically. */
-  signIn(person: Credentials, options?: CallOptions): Promise<void>;
+  signIn(account: NameAndPassword, options?: CallOptions): Promise<void>;
   /** Ends the current session. Succeeds if it has already ended. */
   signOut(options?: CallOptions): Promise<void>;
   /** Also ends every other session. With `revokeTokens`, apps lose access too. */
   changePassword(
-    change: { readonly current: string; readonly wanted: string; readonly revokeTokens?: boolean | undefined },
+    change: { readonly current: string; readonly new: string; readonly revokeTokens?: boolean | undefined },
     options?: CallOptions,
   ): Promise<void>;
-  tokens(options?: CallOptions): Promise<Access[]>;
-  sessions(options?: CallOptions): Promise<Access[]>;
+  tokens(options?: CallOptions): Promise<Credential[]>;
+  sessions(options?: CallOptions): Promise<Credential[]>;
   /** The default scope is `write`. `secret` is the token for the app; the server shows it only once. */
   createToken(
     token: {
       readonly label: string;
-      readonly scope?: Access["scope"] | undefined;
+      readonly scope?: Credential["scope"] | undefined;
       readonly expiresAt?: Date | undefined;
     },
     options?: CallOptions,
-  ): Promise<Access & { readonly secret: string }>;
+  ): Promise<Credential & { readonly secret: string }>;
   /** Resolves to false if it no longer exists. Use `signOut` for the current session. */
-  revoke(access: Pick<Access, "kind" | "id">, options?: CallOptions): Promise<boolean>;
+  revoke(credential: Pick<Credential, "kind" | "id">, options?: CallOptions): Promise<boolean>;
   /** All of the user's data, as the text of a JSON document. */
   exportAccount(options?: CallOptions): Promise<string>;
   /** Deletes the account and all its data. Requires a sign-in within the last ten minutes. */

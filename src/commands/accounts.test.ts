@@ -278,7 +278,7 @@ test("user delete: without confirmation → nothing changes", async () => {
   for (const text of ["n\r", "yesterday\r", CTRL_C, CTRL_D, undefined]) {
     const { code, stdout, stderr } = await atTerminal(database, ["user", "delete", "ann"], [["[y/N] ", text]]);
     assert.deepEqual([code, stdout], [1, ""], JSON.stringify(text));
-    assert.match(stderr, /earmark: Cancelled\. Nothing was changed\.\n$/);
+    assert.match(stderr, /earmark: Canceled\. Nothing was changed\.\n$/);
   }
   assert.deepEqual(await namesOf(database), ["ann"]);
   const { code, stderr } = await atTerminal(database, ["user", "delete", "ann"], [["[y/N] ", "Yes\r"]]);

@@ -53,7 +53,7 @@ export async function askYesOrNo(question: string, input: Readable, output: Writ
 /** Rejects at the end of the input and on Ctrl-C. */
 function answerOf(lines: ReturnType<typeof createInterface>, question: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    const cancel = () => reject(new UserError("Cancelled. Nothing was changed."));
+    const cancel = () => reject(new UserError("Canceled. Nothing was changed."));
     lines.once("close", cancel).once("SIGINT", cancel);
     lines.question(question).then(resolve, reject);
   });

@@ -4,7 +4,7 @@ import { isValidAt, NOBODY } from "../account-store.ts";
 import type { Accounts } from "../accounts.ts";
 import { roleOf, validateLabel } from "../jsonapi/accounts.ts";
 import { INVITATION_DAYS, MAX_INVITATIONS, MAX_RESET_LINKS, People } from "../people.ts";
-import type { AccountChangeKind } from "../people-store.ts";
+import type { AdminAction } from "../people-store.ts";
 import { asUser } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { accountOf, DAY_MS, describeRefusal, isId, readDays, withAccounts } from "./accounts.ts";
@@ -35,19 +35,19 @@ export async function listUsers(terminal: Terminal, asJson: boolean): Promise<vo
 }
 
 /** The message after each change. */
-const CHANGED: Readonly<Record<AccountChangeKind, (name: string) => string>> = {
+const CHANGED: Readonly<Record<AdminAction, (name: string) => string>> = {
   disable: (name) => `Disabled "${name}": nobody can sign in to it, and its apps have no access. Its data is kept.`,
   enable: (name) => `Enabled "${name}".`,
   promote: (name) => `"${name}" is now an administrator.`,
   demote: (name) => `"${name}" is no longer an administrator.`,
 };
 
-export async function changeUser(terminal: Terminal, name: string, kind: AccountChangeKind): Promise<void> {
+export async function changeUser(terminal: Terminal, name: string, action: AdminAction): Promise<void> {
   await withPeople(terminal, async (people, accounts) => {
     const account = await accountOf(terminal, accounts, name);
-    const refused = await people.change(OPERATOR, account.user, kind, terminal.context.now());
+    const refused = await people.change(OPERATOR, account.user, action, terminal.context.now());
     if (refused !== undefined) throw new UserError(describeRefusal(refused));
-    terminal.say(CHANGED[kind](referenceOf(account)));
+    terminal.say(CHANGED[action](referenceOf(account)));
   });
 }
 

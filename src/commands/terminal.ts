@@ -119,7 +119,7 @@ export class Terminal {
     if (isConfirmed) return;
     const shown = replaceControlCharacters(question);
     if (stdin.isTTY !== true) throw new UsageError(`${shown} Confirm with --yes`);
-    if (!(await askYesOrNo(shown, stdin, stderr))) throw new UserError("Cancelled. Nothing was changed.");
+    if (!(await askYesOrNo(shown, stdin, stderr))) throw new UserError("Canceled. Nothing was changed.");
   }
 
   /** Reads a file, or standard input if the path is `-`. */

@@ -84,7 +84,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "user invite": {
     operands: [],
     options: ["days", "note"],
-    summary: "Create an invitation link for one account",
+    summary: "Create a link that lets one person create an account",
     examples: [["earmark user invite --days 2 --note Ann", "Create a link that expires in two days"]],
     run: (terminal, options) =>
       runPeopleCommand(({ invite }) => invite(terminal, stringOption(options.days), stringOption(options.note))),

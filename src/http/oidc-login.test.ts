@@ -253,7 +253,7 @@ suite("attacks on a login", () => {
     }
   });
 
-  test("login: cancelled at the provider → reported, if it belongs to this browser", async () => {
+  test("login: canceled at the provider → reported, if it belongs to this browser", async () => {
     const browser = newBrowser();
     const response = await browser.send(`${signUpServer.url}/v1/oidc-logins`, {
       method: "POST",

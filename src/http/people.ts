@@ -7,7 +7,7 @@ import {
   accountResource,
   auditResource,
   invitationResource,
-  readAccountChange,
+  readAdminAction,
   readInvitation,
   resetLinkResource,
 } from "../jsonapi/people.ts";
@@ -57,7 +57,7 @@ export function createPeopleHandlers(
     async change(call: Call): Promise<void> {
       const { request, response, caller, params, maxBytes } = call;
       const user = userOf(params);
-      const kind = readAccountChange(await readJson(request, response, maxBytes));
+      const kind = readAdminAction(await readJson(request, response, maxBytes));
       const work = async () => (kind === undefined ? undefined : people.change(caller, user, kind, clock()));
       const refusal = await administer(call, work);
       if (refusal?.reason === "gone") throw notFound("Account");

@@ -1,5 +1,5 @@
 import type { Credential } from "../account-store.ts";
-import type { AccountChangeKind, AccountSummary, AuditEntry } from "../people-store.ts";
+import type { AccountSummary, AdminAction, AuditEntry } from "../people-store.ts";
 import {
   invalidAttribute,
   MAX_LABEL,
@@ -32,7 +32,7 @@ export function readInvitation(document: unknown, now: Date): { note: string; ex
 }
 
 /** What an administrator wants to change: only one attribute, because two could not be applied atomically. */
-export function readAccountChange(document: unknown): AccountChangeKind | undefined {
+export function readAdminAction(document: unknown): AdminAction | undefined {
   const attributes = readAttributes(document, "account");
   const { role } = attributes;
   if (role !== undefined && role !== "administrator" && role !== "member")

@@ -79,7 +79,7 @@ export async function fetchPublic<Result>(
   }
 }
 
-/** Rejects on abort even if the work itself cannot be cancelled, such as a DNS query. */
+/** Rejects on abort even if the work itself cannot be canceled, such as a DNS query. */
 async function abortable<Value>(work: Promise<Value>, signal: AbortSignal): Promise<Value> {
   const { promise, reject } = Promise.withResolvers<never>();
   const onAbort = () => reject(signal.reason);

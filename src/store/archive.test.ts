@@ -241,7 +241,7 @@ test("restore: interrupted at any point → the path has the complete old or new
   assert.equal(existsSync(`${file}-restoring`), false);
 });
 
-test("restore: interrupted where there was no database → a start rejects to create an empty one", async () => {
+test("restore: interrupted where there was no database → a start refuses to create an empty one", async () => {
   const [file, backup] = [newFile(), newFile()];
   await fill(`file:${backup}`, 3);
   writeFileSync(`${file}-restoring`, "left by a kill");

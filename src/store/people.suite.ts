@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { addTo, removeFrom } from "../../test/support/lists.ts";
 import { type Credential, NOBODY } from "../account-store.ts";
-import { type AccountChangeKind, AUDIT_MS, MAX_ROWS } from "../people-store.ts";
+import { type AdminAction, AUDIT_MS, MAX_ROWS } from "../people-store.ts";
 import { AccessRevoked, asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
 import {
   type AccountsContext,
@@ -240,7 +240,7 @@ export function describePeople(context: AccountsContext): void {
     test("people: administrators demote, disable and delete each other at once → one remains", async (t) => {
       const fresh = await openForTest(t);
       await fresh.accounts.create(4_711, newAccountNamed("owner"), NOW);
-      const ways: readonly (AccountChangeKind | "delete")[] = ["demote", "disable", "delete"];
+      const ways: readonly (AdminAction | "delete")[] = ["demote", "disable", "delete"];
       for (const [round, way] of [...ways, ...ways].entries()) {
         const users = times(4, (index) => 10_000 + 10 * round + index);
         const admins = await Promise.all(users.map((user) => newAdmin(fresh, user)));

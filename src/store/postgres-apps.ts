@@ -317,7 +317,7 @@ async function addActions(connection: Connection, user: UserId, actions: readonl
   ]);
   const stored = new Map(found.rows.map((row) => [row.feed + row.episode + row.kind, toAction(row)]));
   const before = Number(last_action.rows[0]?.last);
-  const { written, replaced, last, hasLosingPlays } = mergeActions(actions, keys, stored, before);
+  const { written, replaced, last, hasSupersededPlays } = mergeActions(actions, keys, stored, before);
   if (replaced.length > 0) {
     const sql = "delete from earmark.episode_actions where user_id = $1 and sequence = any($2)";
     await connection.query(sql, [user, replaced]);
@@ -326,7 +326,8 @@ async function addActions(connection: Connection, user: UserId, actions: readonl
     await insertActions(connection, user, written);
     await evictActions(connection, user, last);
   }
-  return { before, after: hasLosingPlays ? before : last };
+  // The client must be sent the position that won.
+  return { before, after: hasSupersededPlays ? before : last };
 }
 
 async function insertActions(

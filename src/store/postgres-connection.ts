@@ -167,8 +167,8 @@ export class Postgres {
 
   /**
    * While a server is failing, ends the work that uses it, which is then retried elsewhere, and other work that takes so
-   * long that it probably waits for that server. Work that may be waiting does not count as a connection in use, so that
-   * the users of other servers get one.
+   * long that it probably waits for that server. The pool grows by a connection for each piece of work that may be
+   * waiting, so that the users of other servers get one.
    */
   #onFailing(connections: number): void {
     let waiting = 0;

@@ -90,6 +90,7 @@ async function lockCredential(connection: Connection, user: UserId, hash: string
 /**
  * Locks the credentials of all jobs against deletion. Lock the list or the account first: deleting an account removes
  * its credentials while it holds both, and would otherwise deadlock with this. These locks do not wait for each other.
+ * Returns a function that tells whether a credential has expired or was revoked.
  */
 export async function lockCredentials(
   connection: Connection,
@@ -104,6 +105,7 @@ export async function lockCredentials(
 /**
  * Locks the account's password, if one of the jobs was authenticated with it. Lock the list first, so that at most one
  * writer has this lock: otherwise a password change could wait forever for writers that share it and take turns.
+ * Returns a function that tells whether the password of a job is no longer valid.
  */
 export async function lockPassword(
   connection: Connection,
@@ -119,8 +121,8 @@ export async function lockPassword(
 }
 
 export async function requirePassword(connection: Connection, caller: Caller): Promise<void> {
-  const isChanged = await lockPassword(connection, caller.user, [caller]);
-  if (isChanged(caller)) throw new AccessRevoked();
+  const isRevoked = await lockPassword(connection, caller.user, [caller]);
+  if (isRevoked(caller)) throw new AccessRevoked();
 }
 
 export async function requireCredential(connection: Connection, caller: Caller, at: Date): Promise<void> {

@@ -2,12 +2,12 @@ import { randomUUID } from "node:crypto";
 import { referenceOf } from "../account-names.ts";
 import { type Account, NOBODY } from "../account-store.ts";
 import {
-  ACCOUNT_CHANGES,
-  type AccountChangeKind,
   type AccountSummary,
+  ADMIN_ACTIONS,
+  type AdminAction,
   type AuditAction,
   type AuditEntry,
-  applyAccountChange,
+  applyAdminAction,
   COUNTED_TABLES,
   credentialAction,
   isActiveAdmin,
@@ -123,7 +123,7 @@ export class PostgresPeople implements PeopleStore {
     });
   }
 
-  change(caller: Caller, user: UserId, kind: AccountChangeKind, at: Date): Promise<"done" | "gone" | "last-admin"> {
+  change(caller: Caller, user: UserId, action: AdminAction, at: Date): Promise<"done" | "gone" | "last-admin"> {
     let mayHaveCommitted = false;
     const work = async (connection: Connection) => {
       await lockAdministration(connection);
@@ -133,7 +133,7 @@ export class PostgresPeople implements PeopleStore {
         [user],
       );
       const account = rows[0] && toAccount(rows[0]);
-      const next = account && applyAccountChange(kind, account, at);
+      const next = account && applyAdminAction(action, account, at);
       // On a retry: the first attempt, whose reply was lost, may have ended the caller's own access.
       if (mayHaveCommitted && account !== undefined && next === undefined) return "done";
       await requirePassword(connection, caller);
@@ -148,8 +148,8 @@ export class PostgresPeople implements PeopleStore {
       await connection.query("update earmark.accounts set is_admin = $2, disabled_at = $3 where user_id = $1", [
         ...[user, next.isAdmin ? 1 : 0, disabledAt],
       ]);
-      if (kind === "disable" || kind === "enable") await switchCredentials(connection, user, kind);
-      await addAuditEntry(connection, ACCOUNT_CHANGES[kind], referenceOf(account), caller.actor, at);
+      if (action === "disable" || action === "enable") await switchCredentials(connection, user, action);
+      await addAuditEntry(connection, ADMIN_ACTIONS[action], referenceOf(account), caller.actor, at);
       return "done";
     };
     return this.#postgres.retry((connection) => transact(connection, work));
@@ -180,10 +180,10 @@ export class PostgresPeople implements PeopleStore {
  * Disabling deletes the sessions and reset links of an account and suspends its tokens; enabling restores the tokens.
  * Tokens are deleted and added again, because writers hold locks that only a deletion waits for.
  */
-async function switchCredentials(connection: Connection, user: UserId, kind: "disable" | "enable"): Promise<void> {
+async function switchCredentials(connection: Connection, user: UserId, action: "disable" | "enable"): Promise<void> {
   const columns = "hash, user_id, id, scope, label, created_at, used_at, expires_at";
-  const [from, to] = kind === "disable" ? ["token", "disabled-token"] : ["disabled-token", "token"];
-  if (kind === "disable") await deleteCredentials(connection, user, "kind in ('session', 'password-reset')");
+  const [from, to] = action === "disable" ? ["token", "disabled-token"] : ["disabled-token", "token"];
+  if (action === "disable") await deleteCredentials(connection, user, "kind in ('session', 'password-reset')");
   const { rows } = await connection.query<Readonly<Record<string, unknown>>>(
     `delete from earmark.credentials where user_id = $1 and kind = $2 returning ${columns}`,
     [user, from],

@@ -25,7 +25,7 @@ export class ServerMonitor {
     this.#timer = setInterval(() => this.#tick(), PING_MS).unref();
   }
 
-  /** Whether there is a failing server, or whether this one is. */
+  /** Whether this server is failing; without an argument, whether any is. */
   isFailing(server?: string): boolean {
     if (this.#failing.size === this.#servers.length) return false;
     return server === undefined ? this.#failing.size > 0 : this.#failing.has(server);

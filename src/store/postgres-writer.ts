@@ -74,8 +74,8 @@ const INSERT = namedStatement(`
   where l.user_id = $1 and l.sequence <> ${DELETED}`);
 
 /**
- * Inserts nothing outside our transaction. If `begin` failed, each pipelined statement is its own transaction, which has no
- * id yet; in ours, locking the list has assigned one.
+ * Inserts nothing if `begin` failed: then each pipelined statement is a transaction of its own, which has no id yet. Our
+ * transaction got an id when it locked the list.
  */
 const INSERT_IF_NEW = namedStatement(
   `${INSERT.text} and pg_current_xact_id_if_assigned() is not null on conflict do nothing`,
@@ -175,10 +175,11 @@ type IsRevoked = (job: Job) => boolean;
 
 /** Whether a job's credential is no longer valid. */
 function createRevocationCheck(
-  isChanged: Awaited<ReturnType<typeof lockPassword>>,
-  isExpired: Awaited<ReturnType<typeof lockCredentials>>,
+  isPasswordRevoked: Awaited<ReturnType<typeof lockPassword>>,
+  isCredentialRevoked: Awaited<ReturnType<typeof lockCredentials>>,
 ): IsRevoked {
-  return (job) => isChanged(job) || (job.credentialHash !== undefined && isExpired(job.credentialHash, job.at));
+  return (job) =>
+    isPasswordRevoked(job) || (job.credentialHash !== undefined && isCredentialRevoked(job.credentialHash, job.at));
 }
 
 function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked): JobResult[] {
@@ -200,7 +201,7 @@ async function addWithoutReading(connection: Connection, group: Group): Promise<
   const list = new MemoryList(0, 0);
   const results = applyJobs(list, jobs, () => false).flatMap((result) => (result === "access-revoked" ? [] : result));
   if (list.total === 0 || results.some((result) => result.results.some((each) => each !== "added"))) return undefined;
-  const [, lists, isChanged, isExpired, { rowCount }] = await Promise.all([
+  const [, lists, isPasswordRevoked, isCredentialRevoked, { rowCount }] = await Promise.all([
     begin(connection),
     run(connection, group, LOCK),
     lockPassword(connection, group.user, jobs),
@@ -209,7 +210,7 @@ async function addWithoutReading(connection: Connection, group: Group): Promise<
   ]);
   const before = Number(lists.rows[0]?.sequence);
   const total = Number(lists.rows[0]?.total) + list.total;
-  const isRevoked = createRevocationCheck(isChanged, isExpired);
+  const isRevoked = createRevocationCheck(isPasswordRevoked, isCredentialRevoked);
   const isAllowed = (job: Job) => total <= job.maxTotal && !isRevoked(job);
   if (rowCount !== list.total || !jobs.every(isAllowed)) {
     await connection.query("rollback");
@@ -253,7 +254,7 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
     if ("feed" in change) feeds.push(change.feed);
   }
   for (;;) {
-    const [, lists, isChanged, items, gaps, isExpired] = await Promise.all([
+    const [, lists, isPasswordRevoked, items, gaps, isCredentialRevoked] = await Promise.all([
       begin(connection),
       run(connection, group, LOCK),
       lockPassword(connection, user, jobs),
@@ -271,7 +272,7 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
       if (Number(row.sequence) === DELETED) throw new AccessRevoked();
       const list = new MemoryList(Number(row.sequence), Number(row.total));
       for (const item of items.rows) list.load(toItem(item));
-      const isRevoked = createRevocationCheck(isChanged, isExpired);
+      const isRevoked = createRevocationCheck(isPasswordRevoked, isCredentialRevoked);
       return { list, gaps: gaps.rows[0]?.counts, forgottenSequence: Number(row.forgotten_sequence), isRevoked };
     }
     await connection.query("rollback");
@@ -330,8 +331,8 @@ async function write(
     );
   }
   const oldest = list.sequence - KEPT_CHANGES;
-  const trims = unused.length > 0 && oldest > forgottenSequence;
-  if (trims) send("delete from earmark.removals where user_id = $1 and sequence <= $2", oldest);
+  const needsTrimming = unused.length > 0 && oldest > forgottenSequence;
+  if (needsTrimming) send("delete from earmark.removals where user_id = $1 and sequence <= $2", oldest);
   if (unused.length > 0) {
     send(
       `insert into earmark.gaps values ($1, $2)
@@ -343,7 +344,7 @@ async function write(
     "update earmark.lists set sequence = $2, total = $3, forgotten_sequence = $4 where user_id = $1",
     list.sequence,
     list.total,
-    trims ? oldest : forgottenSequence,
+    needsTrimming ? oldest : forgottenSequence,
   );
   const numbers = [...inserted, ...removals].map(({ sequence }) => sequence);
   await commit(connection, group, { results, numbers }, queries);
@@ -366,8 +367,8 @@ async function commit(
 }
 
 /**
- * Whether a commit succeeded although its reply was lost. If so, a row with one of its numbers has its `written_by`. The
- * lock waits for a server that has not noticed yet that the connection was lost.
+ * Whether a commit succeeded although its reply was lost. If so, a row with one of its numbers has its `written_by`.
+ * Locking the list waits until the server has noticed that the connection was lost and has ended its transaction.
  */
 async function isCommitted(connection: Connection, { user, writer }: Group, { numbers }: Written): Promise<boolean> {
   const [, , found] = await Promise.all([

@@ -34,7 +34,7 @@ import {
   toCredential,
 } from "./sqlite-account-rows.ts";
 import { wrapReadErrors } from "./sqlite-file.ts";
-import { PeopleWriter, type PersonChange } from "./sqlite-people.ts";
+import { type PeopleChange, PeopleWriter } from "./sqlite-people.ts";
 import type { PodcastWriter } from "./sqlite-podcasts.ts";
 import { Statements } from "./sqlite-statements.ts";
 import { tablesDeleted } from "./tables.ts";
@@ -57,7 +57,7 @@ export type AccountChange =
       readonly at: number;
     }
   | { readonly kind: "label"; readonly hash: string; readonly expected: string; readonly label: string }
-  | PersonChange
+  | PeopleChange
   | { readonly kind: "touch"; readonly hash: string; readonly at: number }
   | { readonly kind: "sweep"; readonly at: number };
 

@@ -58,7 +58,8 @@ export function addActions(statements: Statements, user: UserId, packed: PackedA
     insertActions(statements, user, merged.written);
   }
   if (merged.written.size > 0) evictActions(statements, user, merged.last);
-  return { before, after: merged.hasLosingPlays ? before : merged.last };
+  // The client must be sent the position that won.
+  return { before, after: merged.hasSupersededPlays ? before : merged.last };
 }
 
 /** Returns false at the first action whose key is stored. */

@@ -231,7 +231,7 @@ export function sleep(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }
 
-/** For commands that use the file while a server may be running. Migrates it if no server is; takes no lock. */
+/** For commands that use the file while a server may be running. Migrates it if no server is running. Keeps no lock. */
 export function shareFile(path: string): () => void {
   if (!isUpToDate(path)) {
     try {

@@ -58,7 +58,7 @@ export interface GroupWriter {
 
 type PackedDetails = Pick<Update, "title" | "expectedTitle" | "folders">;
 
-/** Changes as sent between threads, because strings are cloned four times as fast as objects. */
+/** Changes as flat strings for the writer thread: strings are cloned four times as fast as objects. */
 export interface PackedChanges {
   /** Kind, id, fallback id, feed URL and normalized URL of each change, "" for a missing value. */
   readonly texts: readonly string[];

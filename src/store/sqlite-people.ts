@@ -3,13 +3,13 @@ import type { DatabaseSync } from "node:sqlite";
 import { referenceOf } from "../account-names.ts";
 import { NOBODY } from "../account-store.ts";
 import {
-  ACCOUNT_CHANGES,
-  type AccountChangeKind,
   type AccountSummary,
+  ADMIN_ACTIONS,
+  type AdminAction,
   AUDIT_MS,
   type AuditAction,
   type AuditEntry,
-  applyAccountChange,
+  applyAdminAction,
   COUNTED_TABLES,
   credentialAction,
   isActiveAdmin,
@@ -24,12 +24,15 @@ import { NEVER, toDate } from "./sqlite-account-rows.ts";
 import { wrapReadErrors } from "./sqlite-file.ts";
 import { Statements } from "./sqlite-statements.ts";
 
-/** A change by an administrator, or the day on which an account was last used, as sent to the writer thread, which replies with one of the numbers below. */
-export type PersonChange =
+/**
+ * An administrator's action, or the day on which an account was last used, as sent to the writer thread, which replies
+ * with one of the numbers below.
+ */
+export type PeopleChange =
   | {
-      readonly kind: "person";
+      readonly kind: "administer";
       readonly user: UserId;
-      readonly change: AccountChangeKind;
+      readonly action: AdminAction;
       readonly actor: Actor;
       readonly at: number;
     }
@@ -45,33 +48,33 @@ export class PeopleWriter {
     this.#statements = statements;
   }
 
-  apply(change: PersonChange): number {
-    if (change.kind === "person") return this.#change(change);
+  apply(change: PeopleChange): number {
+    if (change.kind === "administer") return this.#administer(change);
     const { user, at } = change;
     this.#statements.run("update accounts set seen_at = ?1 where user_id = ?2 and seen_at < ?1", at, user);
     return DONE;
   }
 
-  #change({ user, change, actor, at }: PersonChange & { kind: "person" }): number {
+  #administer({ user, action, actor, at }: PeopleChange & { kind: "administer" }): number {
     const [admin, disabled] =
       this.#statements.get<[number, number]>("select is_admin, disabled_at from accounts where user_id = ?", user) ??
       [];
     if (admin === undefined || disabled === undefined) return GONE;
-    const next = applyAccountChange(change, { isAdmin: admin === 1, disabledAt: toDate(disabled) }, new Date(at));
+    const next = applyAdminAction(action, { isAdmin: admin === 1, disabledAt: toDate(disabled) }, new Date(at));
     if (next === undefined) return DONE;
     if (!isActiveAdmin(next) && this.isLastAdmin(user)) return LAST_ADMIN;
     const disabledAt = next.disabledAt?.getTime() ?? NEVER;
     const row = [next.isAdmin ? 1 : 0, disabledAt, user];
     this.#statements.run("update accounts set is_admin = ?, disabled_at = ? where user_id = ?", ...row);
-    if (change === "disable") {
+    if (action === "disable") {
       const ended = "kind in ('session', 'password-reset')";
       this.#statements.run(`delete from credentials where user_id = ? and ${ended}`, user);
     }
-    if (change === "disable" || change === "enable") {
-      const [from, to] = change === "disable" ? ["token", "disabled-token"] : ["disabled-token", "token"];
+    if (action === "disable" || action === "enable") {
+      const [from, to] = action === "disable" ? ["token", "disabled-token"] : ["disabled-token", "token"];
       this.#statements.run("update credentials set kind = ? where user_id = ? and kind = ?", to, user, from);
     }
-    this.addAuditEntry(ACCOUNT_CHANGES[change], this.nameOf(user), actor, at);
+    this.addAuditEntry(ADMIN_ACTIONS[action], this.nameOf(user), actor, at);
     return DONE;
   }
 
@@ -125,9 +128,9 @@ type AuditRow = [at: number, id: Uint8Array, action: AuditAction, actor: string,
 /** People in SQLite: read here, written by the writer thread. */
 export class SqlitePeople implements PeopleStore {
   readonly #statements: Statements;
-  readonly #write: (change: PersonChange, caller: Caller, at: Date) => Promise<number>;
+  readonly #write: (change: PeopleChange, caller: Caller, at: Date) => Promise<number>;
 
-  constructor(database: DatabaseSync, write: (change: PersonChange, caller: Caller, at: Date) => Promise<number>) {
+  constructor(database: DatabaseSync, write: (change: PeopleChange, caller: Caller, at: Date) => Promise<number>) {
     this.#statements = new Statements(database);
     this.#write = write;
   }
@@ -160,14 +163,9 @@ export class SqlitePeople implements PeopleStore {
     return wrapReadErrors(() => this.#statements.get<[number]>(`select count(*) from ${table}`))?.[0] ?? 0;
   }
 
-  async change(
-    caller: Caller,
-    user: UserId,
-    kind: AccountChangeKind,
-    at: Date,
-  ): Promise<"done" | "gone" | "last-admin"> {
+  async change(caller: Caller, user: UserId, action: AdminAction, at: Date): Promise<"done" | "gone" | "last-admin"> {
     const { actor = COMMAND_LINE } = caller;
-    const result = await this.#write({ kind: "person", user, change: kind, actor, at: at.getTime() }, caller, at);
+    const result = await this.#write({ kind: "administer", user, action, actor, at: at.getTime() }, caller, at);
     return result === DONE ? "done" : result === LAST_ADMIN ? "last-admin" : "gone";
   }
 

@@ -8,9 +8,9 @@ const READERS_MS = 20;
 /** Delay before the next attempt if a long reader, such as a backup, needs the log. */
 const RETRY_MS = 5_000;
 /** A file up to this size is rewritten in about a tenth of a second. */
-const REWRITTEN_BYTES = 16 * 1024 * 1024;
+const MAX_REWRITE_BYTES = 16 * 1024 * 1024;
 /** Minimum time between two rewrites. The sweep handles deletions in between. */
-const REWRITING_MS = 60_000;
+const REWRITE_INTERVAL_MS = 60_000;
 
 /**
  * Removes old content from the database's files. `secure_delete` zeroes deleted data in a page, but two places keep
@@ -50,7 +50,7 @@ export class Scrubber {
     this.#logDueAt = performance.now() + RETRY_MS;
     try {
       this.#database.exec(`pragma busy_timeout = ${READERS_MS}`);
-      const isDue = this.#isFileDue && this.#hasRemoved && performance.now() - this.#rewrittenAt >= REWRITING_MS;
+      const isDue = this.#isFileDue && this.#hasRemoved && performance.now() - this.#rewrittenAt >= REWRITE_INTERVAL_MS;
       if (isDue && this.#isSmall()) {
         this.#database.exec("vacuum");
         this.#rewrittenAt = performance.now();
@@ -66,7 +66,7 @@ export class Scrubber {
 
   #isSmall(): boolean {
     return (
-      Number(this.#get("page_count")["page_count"]) * Number(this.#get("page_size")["page_size"]) <= REWRITTEN_BYTES
+      Number(this.#get("page_count")["page_count"]) * Number(this.#get("page_size")["page_size"]) <= MAX_REWRITE_BYTES
     );
   }
 

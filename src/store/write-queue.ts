@@ -90,7 +90,8 @@ export class WriteQueue<Job, Result> {
 
   /**
    * Takes only half of the jobs if the same clients may be sending them repeatedly. Then two groups of equal size take
-   * turns, and one is written while the results of the other are sent. With groups of 1 and 31, the writer would wait.
+   * turns, and one is written while the results of the other are sent. Otherwise 32 clients could end up in groups of 1
+   * and 31, and the writer would wait after the small one.
    */
   #takeGroup(): QueuedJob<Job, Result>[] {
     const group: QueuedJob<Job, Result>[] = [];

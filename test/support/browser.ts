@@ -149,11 +149,11 @@ async function watch(context: BrowserContext, origin: string): Promise<WatchedPa
     if (leaves(request.url())) keep("other-host", `${request.method()} ${request.url()}`);
   });
   context.on("requestfailed", (request) => {
-    // No failure: a response whose body is not read is cancelled, and so is a request that the page repeats by itself
+    // No failure: a response whose body is not read is canceled, and so is a request that the page repeats by itself
     // or makes in advance when the test opens another page or turns interception on.
-    const isCancelled = request.failure()?.errorText === "net::ERR_ABORTED";
+    const isCanceled = request.failure()?.errorText === "net::ERR_ABORTED";
     if (
-      isCancelled &&
+      isCanceled &&
       (responded.has(request) ||
         /\/v1\/(changes|devices|events|me|subscriptions)$|\/assets\//.test(new URL(request.url()).pathname))
     )

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Access } from "../../client/src/index.ts";
+import type { Credential } from "../../client/src/index.ts";
 import { Dialog, download, Field, useRestoreFocus } from "./components.tsx";
 import { Confirm } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
@@ -101,7 +101,7 @@ function Sessions() {
   const words = useWords();
   const { account, apps } = words;
   const peopleWords = usePeopleWords();
-  const [sessions, setSessions] = useState<readonly Access[] | undefined>(undefined);
+  const [sessions, setSessions] = useState<readonly Credential[] | undefined>(undefined);
   const load = async () => {
     try {
       setSessions(await client.sessions());
@@ -111,9 +111,9 @@ function Sessions() {
   };
   useEffect(() => void load(), []);
   useRestoreFocus(sessions);
-  const [ending, setEnding] = useState<Access | undefined>(undefined);
-  const labelOf = (session: Access) => describeBrowser(session.label) ?? account.unknownBrowser;
-  const end = async (session: Access) => {
+  const [ending, setEnding] = useState<Credential | undefined>(undefined);
+  const labelOf = (session: Credential) => describeBrowser(session.label) ?? account.unknownBrowser;
+  const end = async (session: Credential) => {
     await client.revoke(session);
     showNotice(account.sessionEnded);
     setEnding(undefined);
@@ -201,7 +201,7 @@ function ChangePassword({ name }: { name: string }) {
     setBusy(true);
     setError(undefined);
     try {
-      await noRetryClient.changePassword({ current, wanted: newPassword, revokeTokens });
+      await noRetryClient.changePassword({ current, new: newPassword, revokeTokens });
       setCurrent("");
       setNewPassword("");
       setRevokeTokens(false);

@@ -5,8 +5,8 @@ export const canUsePasskeys =
   "parseRequestOptionsFromJSON" in PublicKeyCredential &&
   !/^[\d.]+$|^\[/.test(location.hostname);
 
-/** Why the browser returned no passkey: the user cancelled or waited too long, or the device already has one. */
-export type PasskeyFailure = "cancelled" | "exists";
+/** Why the browser returned no passkey: the user canceled or waited too long, or the device already has one. */
+export type PasskeyFailure = "canceled" | "exists";
 
 /** Asks the user for one of their passkeys for this site. */
 export function requestPasskey(options: object): Promise<object | PasskeyFailure> {
@@ -23,6 +23,6 @@ async function ask(request: () => Promise<Credential | null>): Promise<object | 
   try {
     return ((await request()) as PublicKeyCredential).toJSON();
   } catch (error) {
-    return error instanceof DOMException && error.name === "InvalidStateError" ? "exists" : "cancelled";
+    return error instanceof DOMException && error.name === "InvalidStateError" ? "exists" : "canceled";
   }
 }

@@ -26,7 +26,7 @@ export function PasswordlessSignIn() {
   };
   const signInWithPasskey = async () => {
     const passkey = await requestPasskey(await anonymousRequests.passkeyOptions("sign-in"));
-    if (typeof passkey === "string") return setError(account.passkeyCancelled);
+    if (typeof passkey === "string") return setError(account.passkeyCanceled);
     await anonymousRequests.signIn(passkey);
     await finishSignIn();
   };

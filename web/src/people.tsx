@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import { type AdminPage, createAdminClient, type Person } from "../../client/src/admin.ts";
+import { type AccountSummary, type AdminPage, createAdminClient } from "../../client/src/admin.ts";
 import { AuditLog } from "./audit-log.tsx";
 import { useRestoreFocus } from "./components.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
@@ -40,9 +40,9 @@ function Accounts({ version, onChange }: { version: number; onChange: () => void
   const words = usePeopleWords();
   const me = useValue(currentUser);
   const [number, setNumber] = useState(1);
-  const [page, setPage] = useState<AdminPage<Person> | undefined>(undefined);
+  const [page, setPage] = useState<AdminPage<AccountSummary> | undefined>(undefined);
   const [failure, setFailure] = useState<unknown>(undefined);
-  const [chosen, setChosen] = useState<Person | undefined>(undefined);
+  const [chosen, setChosen] = useState<AccountSummary | undefined>(undefined);
   const load = async () => {
     try {
       setFailure(undefined);
@@ -87,7 +87,7 @@ function Accounts({ version, onChange }: { version: number; onChange: () => void
   );
 }
 
-function PersonDetails({ person, isSelf }: { person: Person; isSelf: boolean }) {
+function PersonDetails({ person, isSelf }: { person: AccountSummary; isSelf: boolean }) {
   const { account, count } = useWords();
   const words = usePeopleWords();
   const { subscriptions, storedRows } = person;

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { AdminClient, NewLink, Person } from "../../client/src/admin.ts";
+import type { AccountSummary, AdminClient, NewLink } from "../../client/src/admin.ts";
 import { Dialog, Field } from "./components.tsx";
 import { Confirm } from "./confirm.tsx";
 import { isolate } from "./control-characters.ts";
@@ -15,7 +15,7 @@ const DANGEROUS: readonly Action[] = ["demote", "disable", "delete"];
 
 interface PersonProps {
   readonly admin: AdminClient;
-  readonly person: Person;
+  readonly person: AccountSummary;
   readonly onChange: () => void;
   readonly onClose: () => void;
 }
@@ -96,7 +96,7 @@ const CHANGES = {
   disable: { disabled: true },
 } as const;
 
-function isPossible(action: Action, { role, disabledAt, issuer }: Person): boolean {
+function isPossible(action: Action, { role, disabledAt, issuer }: AccountSummary): boolean {
   switch (action) {
     case "resetPassword":
       return disabledAt === null && issuer === null;

@@ -11,14 +11,14 @@ import { usePeopleWords } from "./words/people.ts";
 const resets = createAdminClient({ url: serverUrl, fetch: fetchOnce, retries: 0 });
 
 /** Sets a new password with the secret of a reset link. */
-export function ResetPassword({ link, onDone }: { link: string; onDone: () => void }) {
+export function ResetPassword({ secret, onDone }: { secret: string; onDone: () => void }) {
   const { account } = useWords();
   const words = usePeopleWords();
   const [password, setPassword] = useState("");
   const [revokeTokens, setRevokeTokens] = useState(false);
   const { isBusy, error, submit } = useSubmit(
     async () => {
-      await resets.resetPassword({ link, password, revokeTokens });
+      await resets.resetPassword({ secret, password, revokeTokens });
       onDone();
       await finishSignIn();
       showNotice(words.newPasswordDone);

@@ -29,7 +29,7 @@ export function Passkeys({ browser }: { browser: string }) {
     try {
       const passkey = await createPasskey(await signedInRequests.passkeyOptions("registration"));
       if (passkey === "exists") setError(account.passkeyExists);
-      else if (passkey === "cancelled") setError(account.passkeyCancelled);
+      else if (passkey === "canceled") setError(account.passkeyCanceled);
       else {
         await signedInRequests.addPasskey({ label, passkey });
         showNotice(account.passkeyAdded(isolate(label)));

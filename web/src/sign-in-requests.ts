@@ -1,18 +1,18 @@
-import { type AccessResource, readAccess, readDocument } from "../../client/src/documents.ts";
-import type { Access, ClientOptions } from "../../client/src/index.ts";
+import { type CredentialResource, readCredential, readDocument } from "../../client/src/documents.ts";
+import type { ClientOptions, Credential } from "../../client/src/index.ts";
 import { fetchAll } from "../../client/src/lists.ts";
-import { createRequest, createSend, sendDelete, sendResource } from "../../client/src/requests.ts";
+import { createFetch, createSend, sendDelete, sendResource } from "../../client/src/requests.ts";
 import { ANONYMOUS, SIGNED_IN } from "./server.ts";
 
 /** A passkey, or a link to a user of the identity provider. */
-export type SignInMethod = Omit<Access, "kind"> & { readonly kind: "passkey" | "identity" };
+export type SignInMethod = Omit<Credential, "kind"> & { readonly kind: "passkey" | "identity" };
 
 const PATHS = { passkey: "/v1/passkeys", identity: "/v1/identities" } as const;
 
 /** Requests for passkeys and single sign-on. Only this page needs them, so they are not part of the client. */
 function createSignInRequests(options: ClientOptions) {
-  const send = createSend(createRequest(options), options);
-  const readMethod = (resource: AccessResource) => readAccess(resource) as unknown as SignInMethod;
+  const send = createSend(createFetch(options), options);
+  const readMethod = (resource: CredentialResource) => readCredential(resource) as unknown as SignInMethod;
   return {
     /** Resolves to the URL of the identity provider to open, to sign in there or to link its user to this account. */
     async startLogin(purpose: "sign-in" | "link"): Promise<string> {

@@ -17,8 +17,8 @@ const invitation = isInvited ? location.hash.slice(1) : "";
 if (isInvited) history.replaceState(null, "", "./");
 
 /** Opened by a reset link. */
-const resetLink = createState(/\/reset-password$/.test(location.pathname) ? location.hash.slice(1) : "");
-if (resetLink.value !== "") history.replaceState(null, "", "./");
+const resetSecret = createState(/\/reset-password$/.test(location.pathname) ? location.hash.slice(1) : "");
+if (resetSecret.value !== "") history.replaceState(null, "", "./");
 
 /** False once the user has signed in or up on this page. Otherwise they were signed in before they opened the link. */
 let isInvitationUnused = isInvited;
@@ -39,8 +39,8 @@ addEventListener("hashchange", hideToken);
 export function SignInPage() {
   const { account, appLogin } = useWords();
   const [isNew, setNew] = useState(isInvited);
-  const link = useValue(resetLink);
-  if (link !== "") return <ResetPage link={link} />;
+  const secret = useValue(resetSecret);
+  if (secret !== "") return <ResetPage secret={secret} />;
   return (
     <main class="sign-in" id="content" tabIndex={-1}>
       <h1>{isNew ? account.joinTitle : account.signIn}</h1>
@@ -71,13 +71,13 @@ export function SignInPage() {
 }
 
 /** Loaded when it is needed. */
-function ResetPage({ link }: { link: string }) {
+function ResetPage({ secret }: { secret: string }) {
   const { loading } = useWords();
   const [Loaded, setLoaded] = useState<typeof import("./reset-password.tsx")["ResetPassword"] | undefined>(undefined);
   useEffect(() => void import("./reset-password.tsx").then(({ ResetPassword }) => setLoaded(() => ResetPassword)), []);
   return (
     <main class="sign-in" id="content" tabIndex={-1}>
-      {Loaded ? <Loaded link={link} onDone={() => resetLink.set("")} /> : <p class="muted">{loading}</p>}
+      {Loaded ? <Loaded secret={secret} onDone={() => resetSecret.set("")} /> : <p class="muted">{loading}</p>}
     </main>
   );
 }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "preact/hooks";
-import type { Access } from "../../client/src/index.ts";
+import type { Credential } from "../../client/src/index.ts";
 import { CopyField, Dialog, Field, useRestoreFocus } from "./components.tsx";
 import { Confirm } from "./confirm.tsx";
 import { isolate, revealControlCharacters } from "./control-characters.ts";
@@ -10,16 +10,16 @@ import { client, isLoopback, publicUrl } from "./server.ts";
 import { formatDay, useWords } from "./words/index.ts";
 import { usePeopleWords } from "./words/people.ts";
 
-type NewToken = Access & { readonly secret: string };
+type NewToken = Credential & { readonly secret: string };
 
 /** Loads the list again whenever `version` changes. */
 export function Tokens({ version }: { version: unknown }) {
   const words = useWords();
   const { apps } = words;
   const peopleWords = usePeopleWords();
-  const [tokens, setTokens] = useState<readonly Access[] | undefined>(undefined);
+  const [tokens, setTokens] = useState<readonly Credential[] | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);
-  const [revoking, setRevoking] = useState<Access | undefined>(undefined);
+  const [revoking, setRevoking] = useState<Credential | undefined>(undefined);
 
   const attempt = async (work: () => Promise<void>) => {
     try {
@@ -33,7 +33,7 @@ export function Tokens({ version }: { version: unknown }) {
   useEffect(() => void attempt(load), [version]);
   useRestoreFocus(tokens);
 
-  const revoke = async (token: Access) => {
+  const revoke = async (token: Credential) => {
     await client.revoke(token);
     showNotice(apps.revoked(isolate(token.label)));
     setRevoking(undefined);
@@ -68,7 +68,7 @@ export function Tokens({ version }: { version: unknown }) {
   );
 }
 
-function TokenList({ tokens, onRevoke }: { tokens: readonly Access[]; onRevoke: (token: Access) => void }) {
+function TokenList({ tokens, onRevoke }: { tokens: readonly Credential[]; onRevoke: (token: Credential) => void }) {
   const { apps } = useWords();
   return (
     <ul class="cards">

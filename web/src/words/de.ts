@@ -289,7 +289,7 @@ export const de: Words = {
     unknownBrowser: "Unbekannter Browser",
     signInWith: (name) => `Mit ${name} anmelden`,
     usePasskey: "Mit einem Passkey anmelden",
-    passkeyCancelled: "Die Passkey-Anfrage wurde abgebrochen oder hat zu lange gedauert. Versuche es noch einmal.",
+    passkeyCanceled: "Die Passkey-Anfrage wurde abgebrochen oder hat zu lange gedauert. Versuche es noch einmal.",
     passkeys: "Passkeys",
     passkeysLead: "Melde dich mit Fingerabdruck, Gesicht oder Displaysperre statt mit einem Passwort an.",
     passkeyName: "Name des neuen Passkeys",

@@ -102,7 +102,7 @@ export const en = {
     "identity-taken":
       "This single sign-on account is already linked to another account on this server. Unlink it there first.",
     "too-many-identities": "Your account is linked to too many single sign-on accounts. Unlink one first.",
-    "oidc-denied": "The sign-in was cancelled or not allowed.",
+    "oidc-denied": "The sign-in was canceled or not allowed.",
     "oidc-failed": "The sign-in didn’t work or took too long. Try again.",
     "no-account":
       "This single sign-on account is not linked to an account on this server. If you have an account here, sign in with its password and link it to the single sign-on account. Otherwise ask the administrator.",
@@ -291,7 +291,7 @@ export const en = {
     unknownBrowser: "Unknown browser",
     signInWith: (name: string) => `Sign in with ${name}`,
     usePasskey: "Sign in with a passkey",
-    passkeyCancelled: "The passkey request was cancelled or timed out. Try again.",
+    passkeyCanceled: "The passkey request was canceled or timed out. Try again.",
     passkeys: "Passkeys",
     passkeysLead: "Sign in with your fingerprint, face or screen lock instead of a password.",
     passkeyName: "Name of the new passkey",

@@ -286,7 +286,7 @@ export const es: Words = {
     unknownBrowser: "Navegador desconocido",
     signInWith: (name) => `Iniciar sesión con ${name}`,
     usePasskey: "Iniciar sesión con una llave de acceso",
-    passkeyCancelled: "La solicitud de llave de acceso se canceló o tardó demasiado. Inténtalo de nuevo.",
+    passkeyCanceled: "La solicitud de llave de acceso se canceló o tardó demasiado. Inténtalo de nuevo.",
     passkeys: "Llaves de acceso",
     passkeysLead: "Inicia sesión con tu huella, tu cara o el bloqueo de pantalla en lugar de una contraseña.",
     passkeyName: "Nombre de la nueva llave de acceso",

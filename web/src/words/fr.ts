@@ -296,7 +296,7 @@ export const fr: Words = {
     unknownBrowser: "Navigateur inconnu",
     signInWith: (name) => `Se connecter avec ${name}`,
     usePasskey: "Se connecter avec une clé d’accès",
-    passkeyCancelled: "La demande de clé d’accès a été annulée ou a expiré. Réessayez.",
+    passkeyCanceled: "La demande de clé d’accès a été annulée ou a expiré. Réessayez.",
     passkeys: "Clés d’accès",
     passkeysLead:
       "Connectez-vous avec votre empreinte, votre visage ou le verrouillage de l’écran au lieu d’un mot de passe.",

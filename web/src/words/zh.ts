@@ -273,7 +273,7 @@ export const zh: Words = {
     unknownBrowser: "未知浏览器",
     signInWith: (name) => `使用 ${name} 登录`,
     usePasskey: "使用通行密钥登录",
-    passkeyCancelled: "通行密钥请求已取消或超时。请重试。",
+    passkeyCanceled: "通行密钥请求已取消或超时。请重试。",
     passkeys: "通行密钥",
     passkeysLead: "使用指纹、面容或屏幕锁代替密码登录。",
     passkeyName: "新通行密钥的名称",
