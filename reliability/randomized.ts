@@ -6,11 +6,11 @@ import type { ReliabilityTest, Run } from "./reliability-test.ts";
 
 type RandomTest = readonly [file: string, runs: number];
 
-/** Tests with random choices, of which `npm test` does fewer runs. Their controls are tests in the same files. */
+/** Tests with random choices, of which other runs do fewer. Their controls are tests in the same files. */
 const TESTS: readonly RandomTest[] = [
   ["test/change-history.test.ts", 1_000],
   ["test/replica-convergence.test.ts", 1_000],
-  ["test/replica-processes.test.ts", 30],
+  ["reliability/replica-processes.test.ts", 30],
   ["src/store/sqlite-apps.test.ts", 1_000],
   ["src/store/postgres-apps.test.ts", 200],
   ["test/properties.test.ts", 2_000],

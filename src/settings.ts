@@ -11,7 +11,7 @@ export const SETTINGS = {
   ],
   EARMARK_DATABASE_CONNECTIONS: [
     "10",
-    "Maximum connections from this process to PostgreSQL. In a cluster it opens a few more, and up to twice as many while a node hangs.",
+    "Maximum connections from this process to PostgreSQL. With a Citus cluster there are a few more, and up to twice as many while a database node hangs.",
   ],
   EARMARK_ACCOUNTS: ["false", "true: people sign in and apps use tokens; everyone has their own list."],
   EARMARK_ALLOW_ANONYMOUS: ["false", "true: serve anyone who can reach HOST; no credentials needed."],

@@ -2,7 +2,7 @@ import { type CredentialResource, readCredential, readDocument, readMe } from ".
 import { EarmarkError } from "./errors.ts";
 import { fetchAll } from "./lists.ts";
 import { type Send, sendDelete, sendResource } from "./requests.ts";
-import type { AppMethods, Client, Credential } from "./types.ts";
+import type { AppMethods, Client } from "./types.ts";
 
 type AccountMethods = Omit<
   Client,
@@ -25,22 +25,18 @@ type AccountMethods = Omit<
 >;
 
 export function createAccountMethods(send: Send): AccountMethods {
-  const list = async (path: string, signal: AbortSignal | undefined): Promise<Credential[]> => [
-    ...(await fetchAll(send, path, 0, readCredential, signal)).values(),
-  ];
-
   const methods: AccountMethods = {
     async me({ signal } = {}) {
       return readDocument((await send("/v1/me", { signal })).text, readMe);
     },
 
-    async signUp(person, { signal } = {}) {
-      await sendResource(send, "/v1/accounts", "account", person, { once: true, signal });
+    async signUp(account, { signal } = {}) {
+      await sendResource(send, "/v1/accounts", "account", account, { isUnsafe: true, signal });
     },
 
-    async signIn(person, { signal } = {}) {
+    async signIn(account, { signal } = {}) {
       // A retry may open a second session, which is harmless.
-      await sendResource(send, "/v1/sessions", "session", person, { signal });
+      await sendResource(send, "/v1/sessions", "session", account, { signal });
     },
 
     async signOut(options) {
@@ -55,21 +51,21 @@ export function createAccountMethods(send: Send): AccountMethods {
 
     async changePassword({ current, new: password, revokeTokens }, { signal } = {}) {
       const attributes = { current_password: current, password, revoke_tokens: revokeTokens };
-      await sendResource(send, "/v1/me", "account", attributes, { method: "PATCH", once: true, signal });
+      await sendResource(send, "/v1/me", "account", attributes, { method: "PATCH", isUnsafe: true, signal });
     },
 
     async tokens({ signal } = {}) {
-      return list("/v1/tokens", signal);
+      return fetchAll(send, "/v1/tokens", 0, readCredential, signal);
     },
 
     async sessions({ signal } = {}) {
-      return list("/v1/sessions", signal);
+      return fetchAll(send, "/v1/sessions", 0, readCredential, signal);
     },
 
     async createToken({ label, scope = "write", expiresAt }, { signal } = {}) {
       // `toISOString` throws for an invalid date, which JSON would turn into null: a token that never expires.
       const attributes = { label, scope, expires_at: expiresAt?.toISOString() };
-      const { text } = await sendResource(send, "/v1/tokens", "token", attributes, { once: true, signal });
+      const { text } = await sendResource(send, "/v1/tokens", "token", attributes, { isUnsafe: true, signal });
       return readDocument(text, ({ data }: { readonly data: CredentialResource }) => ({
         ...readCredential(data),
         secret: data.attributes.token,
@@ -86,7 +82,7 @@ export function createAccountMethods(send: Send): AccountMethods {
 
     async deleteAccount({ signal } = {}) {
       // A retry could not tell a deleted account from an expired session.
-      await send("/v1/me", { method: "DELETE", once: true, signal });
+      await send("/v1/me", { method: "DELETE", isUnsafe: true, signal });
     },
   };
   return methods;

@@ -47,7 +47,7 @@ export interface AdminPage<Item> {
   readonly total: number;
 }
 
-/** What administrators can do when they are signed in: tokens are not accepted. */
+/** What administrators can do when they are signed in (tokens are not accepted), and how their reset links are used. */
 export interface AdminClient {
   /** Oldest first. */
   accounts(options?: PageOptions): Promise<AdminPage<AccountSummary>>;
@@ -112,14 +112,17 @@ export function createAdminClient(options: ClientOptions): AdminClient {
     },
 
     async createResetLink(id, { signal } = {}) {
-      return readLink((await send(`${account(id)}/reset-links`, { method: "POST", once: true, signal })).text);
+      return readLink((await send(`${account(id)}/reset-links`, { method: "POST", isUnsafe: true, signal })).text);
     },
 
     invitations: (pageOptions) => page("/v1/invitations", readInvitation, pageOptions),
 
     async invite({ note = "", expiresAt }, { signal } = {}) {
       const attributes = { note, expires_at: expiresAt?.toISOString() };
-      const { text } = await sendResource(send, "/v1/invitations", "invitation", attributes, { once: true, signal });
+      const { text } = await sendResource(send, "/v1/invitations", "invitation", attributes, {
+        isUnsafe: true,
+        signal,
+      });
       return readLink(text);
     },
 
@@ -129,7 +132,7 @@ export function createAdminClient(options: ClientOptions): AdminClient {
 
     async resetPassword({ secret, password, revokeTokens }, { signal } = {}) {
       const attributes = { link: secret, password, revoke_tokens: revokeTokens };
-      await sendResource(send, "/v1/password-resets", "password-reset", attributes, { once: true, signal });
+      await sendResource(send, "/v1/password-resets", "password-reset", attributes, { isUnsafe: true, signal });
     },
 
     auditLog: (pageOptions) => page("/v1/audit-log", readEntry, pageOptions),

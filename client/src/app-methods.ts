@@ -11,7 +11,7 @@ export function createAppMethods(send: Send): AppMethods {
 
   return {
     async devices({ signal } = {}) {
-      return [...(await fetchAll(send, "/v1/devices", 0, readResource<Device>, signal)).values()];
+      return fetchAll(send, "/v1/devices", 0, readResource<Device>, signal);
     },
 
     async changeDevice(id, { caption, deviceType }, { signal } = {}) {

@@ -28,6 +28,7 @@ export async function* watchState(
       for await (const { state, retry } of readEvents(request, signal)) {
         retryMs = retry ?? retryMs;
         if (!state) continue;
+        // The loop adds 1.
         failures = -1;
         if (state !== last) yield state;
         last = state;

@@ -105,10 +105,10 @@ export function createClient(options: ClientOptions): Client {
     async importOpml(opml, { dryRun = false, signal } = {}) {
       const { text } = await send(`/v1/imports${dryRun ? "?dryRun=true" : ""}`, {
         method: "POST",
-        type: "text/x-opml",
+        contentType: "text/x-opml",
         body: opml as string | Blob,
         // A retry could not report what the first attempt has added.
-        once: !dryRun,
+        isUnsafe: !dryRun,
         isTransfer: true,
         signal,
       });

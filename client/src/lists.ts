@@ -32,14 +32,14 @@ export async function fetchPage<Data, Item>(
   return readDocument(text, (document: Parameters<typeof readPage<Data, Item>>[0]) => readPage(document, reader));
 }
 
-/** All items after the first `skip`, by id. Fails if a page has nothing new or the list never ends. */
+/** All items after the first `skip`. Fails if a page has nothing new or the list never ends. */
 export async function fetchAll<Data, Item extends { readonly id: string }>(
   send: Send,
   path: string,
   skip: number,
   reader: (data: Data) => Item,
   signal: AbortSignal | undefined,
-): Promise<Map<string, Item>> {
+): Promise<Item[]> {
   const found = new Map<string, Item>();
   let skipOnPage = skip % MAX_PAGE_SIZE;
   let query: string | undefined = pageQuery((skip - skipOnPage) / MAX_PAGE_SIZE + 1, MAX_PAGE_SIZE);
@@ -51,7 +51,7 @@ export async function fetchAll<Data, Item extends { readonly id: string }>(
     skipOnPage = 0;
     query = next;
   }
-  return found;
+  return [...found.values()];
 }
 
 /** Yields every subscription once, even if others are removed meanwhile. */
@@ -64,7 +64,7 @@ export async function* iterateSubscriptions(
   const seen = new Set<string>();
   let query: string | undefined = pageQuery(1, pageSize, include);
   let lastTotal = 0;
-  let isBehind = false;
+  let mustGoBack = false;
   let maxSeen = MAX_ITEMS;
   /**
    * How many pages may have nothing new: pages revisited after a removal, plus the page where the revisit overlaps what
@@ -79,12 +79,12 @@ export async function* iterateSubscriptions(
       signal,
     );
     // A removal moves later items to earlier pages: go back until a page starts with a known item.
-    isBehind = total < lastTotal || (isBehind && !seen.has(items[0]?.id ?? ""));
+    mustGoBack = total < lastTotal || (mustGoBack && !seen.has(items[0]?.id ?? ""));
     lastTotal = total;
-    if (isBehind && prev) {
+    if (mustGoBack && prev) {
       query = prev;
       allowedRepeats += 2;
-      // So that going back again and again ends.
+      // Limits how often it can go back.
       maxSeen -= MAX_PAGE_SIZE;
       continue;
     }

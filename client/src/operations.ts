@@ -32,7 +32,7 @@ export async function* sendOperations(
     const texts = takeOperations(operations.slice(sent, sent + size), maxBytes);
     const { text, error, attempt } = await send("/v1/operations", {
       method: "POST",
-      type: `${JSON_API};ext="https://jsonapi.org/ext/atomic"`,
+      contentType: `${JSON_API};ext="https://jsonapi.org/ext/atomic"`,
       body: `{"atomic:operations":[${texts.join()}]}`,
       expected: 413,
       signal,

@@ -35,7 +35,7 @@ export interface ReplicaStorage {
    * from another tab, happens between reading and writing.
    */
   update(key: string, change: (saved: string | undefined) => string): Promise<string>;
-  /** Runs one task at a time per name, across all tabs. Without it, only one replica may use the storage. */
+  /** Runs one task at a time per name, across all tabs. Without it, each tab syncs on its own. */
   lock?<Value>(name: string, task: () => Promise<Value>, signal: AbortSignal | undefined): Promise<Value>;
   /** Calls the listener with the key when another tab has updated it. Returns a function that stops this. */
   watch?(listener: (key: string) => void): () => void;
@@ -189,6 +189,7 @@ class StoredReplica implements Replica {
       this.#wake = () => waiting.abort();
       try {
         await this.sync({ signal });
+        // The loop adds 1.
         failures = -1;
       } catch (error) {
         signal.throwIfAborted();

@@ -10,10 +10,10 @@ const MIB = 1_048_576;
 
 export interface Call extends CallOptions {
   readonly method?: string;
-  readonly type?: string;
+  readonly contentType?: string;
   readonly body?: string | Blob;
-  /** Not retried, unless the server certainly did nothing. */
-  readonly once?: boolean;
+  /** Whether a second execution would do harm. Then it is retried only if the server certainly did nothing. */
+  readonly isUnsafe?: boolean;
   /** An error status that is returned instead of thrown. */
   readonly expected?: number;
   /** An import or export: large, and slow. */
@@ -48,14 +48,14 @@ export function createSend(request: FetchPath, options: ClientOptions): Send {
   const { retries = 5, onRetry, timeoutMs, maxResponseBytes } = options;
 
   return async (path, call) => {
-    const { method = "GET", type, body = null, once, expected, isTransfer, signal } = call;
+    const { method = "GET", contentType, body = null, isUnsafe, expected, isTransfer, signal } = call;
     // The wildcard is for OPML files.
     const headers: Record<string, string> = { Accept: `${JSON_API}, */*;q=0.1` };
-    if (type) headers["Content-Type"] = type;
+    if (contentType) headers["Content-Type"] = contentType;
     for (let attempt = 1; ; attempt += 1) {
       signal?.throwIfAborted();
       let error: EarmarkError | NetworkError;
-      let canRetry = !once;
+      let canRetry = !isUnsafe;
       let delayMs = 125 * 2 ** attempt * (1 + Math.random());
       try {
         const timeout = AbortSignal.timeout(timeoutMs ?? (isTransfer ? 300_000 : 60_000));
@@ -75,7 +75,6 @@ export function createSend(request: FetchPath, options: ClientOptions): Send {
       }
       if (!canRetry || attempt > retries || delayMs > MAX_WAIT_MS) throw error;
       onRetry?.({ attempt, delayMs, error });
-      signal?.throwIfAborted();
       await sleep(delayMs, signal);
     }
   };
@@ -93,7 +92,12 @@ export function sendResource(
   attributes: object,
   call: Call,
 ): Promise<TextResponse> {
-  return send(path, { method: "POST", type: JSON_API, body: JSON.stringify({ data: { type, attributes } }), ...call });
+  return send(path, {
+    method: "POST",
+    contentType: JSON_API,
+    body: JSON.stringify({ data: { type, attributes } }),
+    ...call,
+  });
 }
 
 /** Resolves to false if there is nothing with this id. */
@@ -121,8 +125,8 @@ export async function readText(response: Response, maxBytes: number): Promise<st
 
 export function readFailure({ status, statusText, headers }: Response, text: string): EarmarkError {
   const after = headers.get("Retry-After") ?? "";
-  const seconds = Number(after) || (Date.parse(after) - Date.now()) / 1_000;
-  const retryAfter = Number.isNaN(seconds) ? undefined : Math.max(0, seconds);
+  const seconds = Math.max(0, Number(after) || (Date.parse(after) - Date.now()) / 1_000);
+  const retryAfter = Number.isNaN(seconds) ? undefined : seconds;
   let errors: readonly ErrorObject[] = [];
   try {
     errors = readDocument(text, (document: { readonly errors: readonly ErrorResource[] }) =>

@@ -55,7 +55,8 @@ async function findAdded(
   results: readonly SubscribeResult[],
   signal: AbortSignal | undefined,
 ): Promise<SubscribeResult[]> {
-  const newer = await fetchAll(send, "/v1/subscriptions", known, readSubscription, signal);
+  const items = await fetchAll(send, "/v1/subscriptions", known, readSubscription, signal);
+  const newer = new Map(items.map((item) => [item.id, item]));
   for (const { id } of earlier) newer.delete(id);
   return results.map((result) => {
     const found = newer.get(result.id);

@@ -14,7 +14,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: [],
     options: ["json"],
     summary:
-      "List accounts, oldest first: name, creation time, subscriptions, issuer, role, last seen (day), database rows, state",
+      "List accounts, oldest first: name, creation time, subscriptions, issuer, role, last seen (day), stored items, state",
     examples: [["earmark user list", "List all accounts"]],
     run: (terminal, options) => runPeopleCommand(({ listUsers }) => listUsers(terminal, options.json === true)),
   },
@@ -108,7 +108,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: [],
     options: ["json"],
     summary: "Print the audit log, newest first: time, action, actor, target, IP address",
-    examples: [["earmark audit | head", "Show the latest actions of administrators"]],
+    examples: [["earmark audit | head", "Show the latest entries"]],
     run: (terminal, options) => runPeopleCommand(({ listAuditLog }) => listAuditLog(terminal, options.json === true)),
   },
   "token create": {

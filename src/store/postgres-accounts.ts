@@ -25,8 +25,8 @@ import {
   lockAdministration,
   NEVER,
   requireAdmin,
-  requireCredential,
-  requirePassword,
+  requireValidCredential,
+  requireValidPassword,
   toCredential,
 } from "./postgres-credentials.ts";
 import { createAccount } from "./postgres-new-account.ts";
@@ -89,7 +89,7 @@ export class PostgresAccounts implements AccountStore {
 
   find(name: string, issuer: string): Promise<StoredAccount | undefined> {
     const key = identityKey(name, issuer).toString("hex");
-    return this.#findByUser(
+    return this.#findThroughUser(
       `name ${key}`,
       "select user_id from earmark.identities where key = $1",
       key,
@@ -101,20 +101,20 @@ export class PostgresAccounts implements AccountStore {
   }
 
   /** Looks up the user of a name or secret, and then what `read` finds in that user's rows. */
-  async #findByUser<T>(
-    name: string,
+  async #findThroughUser<T>(
+    cacheKey: string,
     sql: string,
     key: unknown,
     read: (user: UserId) => Promise<T | undefined>,
   ): Promise<T | undefined> {
-    const cached = this.#users.get(name);
+    const cached = this.#users.get(cacheKey);
     const found = cached === undefined ? undefined : await read(cached);
     if (found !== undefined) return found;
     const [row] = await this.#query<{ user_id: string }>(sql, key);
     if (row === undefined) return undefined;
     const user = Number(row.user_id);
     if (this.#users.size >= MAX_USERS) this.#users.clear();
-    this.#users.set(name, user);
+    this.#users.set(cacheKey, user);
     return read(user);
   }
 
@@ -130,7 +130,7 @@ export class PostgresAccounts implements AccountStore {
       const current = (await lockAccount(connection, user))?.password;
       // Hashes are unique, so an earlier attempt whose reply was lost has already set this one.
       if (current === passwordHash) return true;
-      await requireCredential(connection, caller, at);
+      await requireValidCredential(connection, caller, at);
       if (current === undefined || (expectedHash !== undefined && current !== expectedHash)) return false;
       await connection.query("update earmark.accounts set password = $2 where user_id = $1", [user, passwordHash]);
       await endSessions(connection, user, keepSession, revokesTokens);
@@ -161,8 +161,8 @@ export class PostgresAccounts implements AccountStore {
       const [row] = rows;
       // Missing on a retry: the first attempt deleted it, but its reply was lost.
       if (row === undefined && wasThere) return "deleted";
-      await requirePassword(connection, caller);
-      await requireCredential(connection, caller, at);
+      await requireValidPassword(connection, caller);
+      await requireValidCredential(connection, caller, at);
       await requireAdmin(connection, caller);
       if (row === undefined) return "gone";
       if (isActiveAdmin(toAccount(row)) && (await hasOthersWithoutAdmin(connection, user))) return "last-admin";
@@ -221,7 +221,7 @@ export class PostgresAccounts implements AccountStore {
         else await connection.query("delete from earmark.erasures where user_id = $1", [user]);
         return remaining <= 0;
       });
-      // If the process crashes before this, the sweep erases them.
+      // If the process crashes before this, the hourly `eraseUnused` erases these podcasts.
       await eraseIfUnused(this.#postgres, feeds);
     }
   }
@@ -239,8 +239,8 @@ export class PostgresAccounts implements AccountStore {
       );
       // An earlier attempt whose reply was lost has already added it.
       if (rows[0]?.known === true) return "added";
-      await requirePassword(connection, caller);
-      await requireCredential(connection, caller, createdAt);
+      await requireValidPassword(connection, caller);
+      await requireValidCredential(connection, caller, createdAt);
       await requireAdmin(connection, caller);
       if (user !== NOBODY && current?.isDisabled !== false) return "gone";
       if (passwordHash !== undefined && current?.password !== passwordHash) return "gone";
@@ -272,11 +272,16 @@ export class PostgresAccounts implements AccountStore {
 
   findCredential(hash: string): Promise<Credential | undefined> {
     const key = bytesOf(hash);
-    return this.#findByUser(hash, "select user_id from earmark.credential_users where hash = $1", key, async (user) => {
-      const sql = `select ${CREDENTIAL} from earmark.credentials where user_id = $1 and hash = $2`;
-      const [row] = await this.#query<CredentialRow>(sql, user, key);
-      return row && toCredential(row);
-    });
+    return this.#findThroughUser(
+      hash,
+      "select user_id from earmark.credential_users where hash = $1",
+      key,
+      async (user) => {
+        const sql = `select ${CREDENTIAL} from earmark.credentials where user_id = $1 and hash = $2`;
+        const [row] = await this.#query<CredentialRow>(sql, user, key);
+        return row && toCredential(row);
+      },
+    );
   }
 
   async listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
@@ -293,7 +298,7 @@ export class PostgresAccounts implements AccountStore {
     kind: Credential["kind"],
     id: string,
     at: Date,
-    ending?: SessionsToEnd,
+    sessionsToEnd?: SessionsToEnd,
   ): Promise<boolean> {
     const owner = kind === "invitation" && caller.requiresAdmin === true ? NOBODY : caller.user;
     let wasThere = false;
@@ -307,12 +312,12 @@ export class PostgresAccounts implements AccountStore {
       );
       // Missing on a retry: the first attempt may have removed the caller's own credential.
       if (rows.length === 0 && wasThere) return true;
-      await requirePassword(connection, caller);
-      await requireCredential(connection, caller, at);
+      await requireValidPassword(connection, caller);
+      await requireValidCredential(connection, caller, at);
       await requireAdmin(connection, caller);
       const isDeleted = (await deleteCredentials(connection, owner, "kind = $2 and id = $3", kind, id)) === 1;
       wasThere ||= isDeleted;
-      if (isDeleted && ending !== undefined) await endSessions(connection, owner, ending.except);
+      if (isDeleted && sessionsToEnd !== undefined) await endSessions(connection, owner, sessionsToEnd.except);
       const revoked = { kind, user: owner, label: rows[0]?.label ?? "" };
       if (isDeleted) await logCredential(connection, "revoked", revoked, caller.actor, at);
       return wasThere;

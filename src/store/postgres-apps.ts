@@ -32,7 +32,7 @@ import {
 } from "../sync-marks.ts";
 import { actionKeys, DELETED, feedKeyHex, splitActionKey } from "./keys.ts";
 import { type Connection, namedStatement, type Postgres, transact } from "./postgres-connection.ts";
-import { requireCredential, requirePassword } from "./postgres-credentials.ts";
+import { requireValidCredential, requireValidPassword } from "./postgres-credentials.ts";
 import { addDevice, changeDevice, touchDevice } from "./postgres-devices.ts";
 
 /** Stored if a number of seconds is unknown. */
@@ -207,8 +207,8 @@ export class PostgresApps implements AppStore {
     return this.#postgres.retry((connection) =>
       transact(connection, async () => {
         await lockList(connection, caller.user);
-        await requirePassword(connection, caller);
-        await requireCredential(connection, caller, at);
+        await requireValidPassword(connection, caller);
+        await requireValidCredential(connection, caller, at);
         return work(connection);
       }),
     );
@@ -275,7 +275,7 @@ async function setSeen(
   );
 }
 
-/** Inserts select from the user's row of `lists`, so that a Citus coordinator sends them to the node that has it. */
+/** The statement selects from the user's row of `lists`, so that a Citus coordinator sends it to the node that has it. */
 async function addSpellings(
   connection: Connection,
   user: UserId,

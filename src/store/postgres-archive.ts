@@ -21,7 +21,7 @@ export function openPostgresArchive(url: string): Archive {
   return {
     async read() {
       const { connection, close } = await begin(url, "begin isolation level repeatable read read only");
-      if (await isSchemaCurrent(connection)) return readTables(connection, close);
+      if (await isSchemaCurrent(connection)) return createSource(connection, close);
       await close("rollback");
       throw new UserError(
         `The database at ${name} does not have the tables of this Earmark version. Check the URL; if the database is from an older version, set DATABASE_URL to it and run \`earmark migrate\` first.`,
@@ -31,14 +31,14 @@ export function openPostgresArchive(url: string): Archive {
       const postgres = new Postgres(url, 1, { hasLongTimeouts: true });
       await prepareDatabase(postgres, name).finally(() => postgres.close());
       const { connection, close } = await begin(url, "begin");
-      const target = readTables(connection, close);
+      const target = createSource(connection, close);
       // Concurrent writers wait until it is filled.
       await connection.query(
         `lock table ${TABLES.map((table) => `earmark.${table.name}`).join(", ")} in exclusive mode`,
       );
       const counts = [];
       for (const table of TABLES) counts.push(await target.count(table));
-      if (counts.every((count) => count === 0)) return fillTables(target, connection, close);
+      if (counts.every((count) => count === 0)) return createTarget(target, connection, close);
       await close("rollback");
       throw new UserError(`The database at ${name} is not empty; nothing was copied. Choose another.`);
     },
@@ -67,7 +67,7 @@ async function begin(
   return { connection, close };
 }
 
-function readTables(connection: Connection, close: (end: "rollback") => Promise<void>): Source {
+function createSource(connection: Connection, close: (end: "rollback") => Promise<void>): Source {
   return {
     async count({ name }) {
       const { rows } = await connection.query(`select count(*) as count from earmark.${name}`);
@@ -95,7 +95,7 @@ function readTables(connection: Connection, close: (end: "rollback") => Promise<
   };
 }
 
-function fillTables(
+function createTarget(
   source: Source,
   connection: Connection,
   close: (end: "commit" | "rollback") => Promise<void>,

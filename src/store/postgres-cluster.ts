@@ -101,7 +101,7 @@ export async function inspectCluster(connection: Connection): Promise<readonly F
 interface NodeRow {
   readonly name: string;
   readonly active: boolean;
-  /** Has the metadata, so that it accepts connections of servers. */
+  /** Whether it has the current metadata of Citus; only then can Earmark connect to it directly. */
   readonly synced: boolean;
   readonly shards: number;
 }

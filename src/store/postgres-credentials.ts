@@ -74,7 +74,7 @@ export async function deleteCredentials(
 }
 
 /**
- * Returns when a credential expires, or 0 if it was revoked. Locks it until the transaction ends, so a revocation is either
+ * Returns the time at which a credential expires, or 0 if it was revoked. Locks it until the transaction ends, so a revocation is either
  * seen here or waits for this transaction.
  */
 async function lockCredential(connection: Connection, user: UserId, hash: string): Promise<number> {
@@ -120,12 +120,14 @@ export async function lockPassword(
   return ({ passwordHash }) => passwordHash !== undefined && passwordHash !== rows[0]?.password;
 }
 
-export async function requirePassword(connection: Connection, caller: Caller): Promise<void> {
+/** Throws if the caller was authenticated with a password that is no longer valid. */
+export async function requireValidPassword(connection: Connection, caller: Caller): Promise<void> {
   const isRevoked = await lockPassword(connection, caller.user, [caller]);
   if (isRevoked(caller)) throw new AccessRevoked();
 }
 
-export async function requireCredential(connection: Connection, caller: Caller, at: Date): Promise<void> {
+/** Throws if the caller was authenticated with a credential that has expired or was revoked. */
+export async function requireValidCredential(connection: Connection, caller: Caller, at: Date): Promise<void> {
   const isRevoked = await lockCredentials(connection, caller.user, [caller]);
   if (caller.credentialHash !== undefined && isRevoked(caller.credentialHash, at.getTime())) throw new AccessRevoked();
 }

@@ -23,8 +23,8 @@ import {
   lockAdministration,
   NEVER,
   requireAdmin,
-  requireCredential,
-  requirePassword,
+  requireValidCredential,
+  requireValidPassword,
   toDate,
 } from "./postgres-credentials.ts";
 
@@ -58,7 +58,7 @@ export async function addAuditEntry(
   );
 }
 
-/** Records that a credential was created or revoked, if the audit log has such entries. */
+/** Records that a credential was created or revoked, if the audit log covers its kind. */
 export async function logCredential(
   connection: Connection,
   what: "created" | "revoked",
@@ -91,7 +91,7 @@ interface AuditRow extends Omit<AuditEntry, "at"> {
   readonly acted_at: string;
 }
 
-/** People in PostgreSQL. */
+/** Accounts as administrators see and change them, and the audit log, in PostgreSQL. */
 export class PostgresPeople implements PeopleStore {
   readonly #postgres: Postgres;
 
@@ -136,8 +136,8 @@ export class PostgresPeople implements PeopleStore {
       const next = account && applyAdminAction(action, account, at);
       // On a retry: the first attempt, whose reply was lost, may have ended the caller's own access.
       if (mayHaveCommitted && account !== undefined && next === undefined) return "done";
-      await requirePassword(connection, caller);
-      await requireCredential(connection, caller, at);
+      await requireValidPassword(connection, caller);
+      await requireValidCredential(connection, caller, at);
       await requireAdmin(connection, caller);
       if (account === undefined) return "gone";
       if (next === undefined) return "done";

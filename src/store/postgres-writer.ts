@@ -35,8 +35,8 @@ interface Group {
   readonly postgres: Postgres;
   readonly user: UserId;
   readonly jobs: readonly Job[];
-  /** Stored in `written_by` of the rows that it writes. */
-  readonly writer: number;
+  /** Random; stored in `written_by` of the rows that the group writes. */
+  readonly writeId: number;
   /** What an earlier attempt with an unconfirmed commit wrote. */
   unconfirmed: Written | undefined;
 }
@@ -82,9 +82,9 @@ const INSERT_IF_NEW = namedStatement(
 );
 
 /** The values of an insert. The list's sequence number was `before` when the items got theirs. */
-function columnsOf(items: readonly Item<string>[], { writer }: Group, before: number): unknown[] {
+function columnsOf(items: readonly Item<string>[], { writeId }: Group, before: number): unknown[] {
   return [
-    writer,
+    writeId,
     items.map(({ sequence }) => sequence - before),
     items.map(({ updateSequence }) => updateSequence),
     items.map(({ id }) => id),
@@ -115,7 +115,7 @@ export class ListWriter {
       postgres: this.#postgres,
       user,
       jobs,
-      writer: randomInt(2 ** 48 - 1),
+      writeId: randomInt(2 ** 48 - 1),
       unconfirmed: undefined,
     };
     try {
@@ -306,7 +306,7 @@ async function write(
   before: number,
   results: readonly JobResult[],
 ): Promise<void> {
-  const { user, writer } = group;
+  const { user, writeId } = group;
   const queries: Promise<unknown>[] = [];
   const send = (sql: string, ...values: unknown[]) => queries.push(connection.query(sql, [user, ...values]));
   const inserted = [...list.inserted.values()];
@@ -320,7 +320,7 @@ async function write(
        select l.user_id, $2::bigint, given.* from earmark.lists as l cross join
          unnest($3::bigint[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[]) as given
        where l.user_id = $1`,
-      writer,
+      writeId,
       removals.map(({ sequence }) => sequence),
       removals.map(({ item }) => item.id),
       removals.map(({ at }) => at),
@@ -370,7 +370,7 @@ async function commit(
  * Whether a commit succeeded although its reply was lost. If so, a row with one of its numbers has its `written_by`.
  * Locking the list waits until the server has noticed that the connection was lost and has ended its transaction.
  */
-async function isCommitted(connection: Connection, { user, writer }: Group, { numbers }: Written): Promise<boolean> {
+async function isCommitted(connection: Connection, { user, writeId }: Group, { numbers }: Written): Promise<boolean> {
   const [, , found] = await Promise.all([
     begin(connection),
     connection.query("select 1 from earmark.lists where user_id = $1 for update", [user]),
@@ -378,7 +378,7 @@ async function isCommitted(connection: Connection, { user, writer }: Group, { nu
       `select 1 from earmark.subscriptions where user_id = $1 and sequence = any($2) and written_by = $3
        union all
        select 1 from earmark.removals where user_id = $1 and sequence = any($2) and written_by = $3`,
-      [user, numbers, writer],
+      [user, numbers, writeId],
     ),
     connection.query("rollback"),
   ]);

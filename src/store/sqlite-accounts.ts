@@ -52,7 +52,7 @@ export type AccountChange =
       readonly user: UserId;
       readonly credentialKind: Credential["kind"];
       readonly id: string;
-      readonly endSessions: SessionsToEnd | undefined;
+      readonly sessionsToEnd: SessionsToEnd | undefined;
       readonly actor: Actor;
       readonly at: number;
     }
@@ -262,14 +262,14 @@ export class AccountWriter {
   }
 
   #removeCredential(change: AccountChange & { kind: "remove-credential" }): number {
-    const { user, credentialKind, id, endSessions, actor, at } = change;
-    const owner = [user, credentialKind, idKey(id)] as const;
+    const { user, credentialKind, id, sessionsToEnd, actor, at } = change;
+    const key = [user, credentialKind, idKey(id)] as const;
     const one = "from credentials where user_id = ? and kind = ? and id = ?";
-    const [label] = this.#statements.get<[string]>(`select label ${one}`, ...owner) ?? [];
+    const [label] = this.#statements.get<[string]>(`select label ${one}`, ...key) ?? [];
     if (label === undefined) return NOTHING;
     this.#people.logCredential("revoked", { kind: credentialKind, user, label }, actor, at);
-    this.#run(`delete ${one}`, ...owner);
-    if (endSessions !== undefined) this.#endSessions(user, endSessions.except);
+    this.#run(`delete ${one}`, ...key);
+    if (sessionsToEnd !== undefined) this.#endSessions(user, sessionsToEnd.except);
     return DONE;
   }
 
@@ -364,11 +364,11 @@ export class SqliteAccounts implements AccountStore {
     credentialKind: Credential["kind"],
     id: string,
     at: Date,
-    endSessions?: SessionsToEnd,
+    sessionsToEnd?: SessionsToEnd,
   ): Promise<boolean> {
     const { actor = COMMAND_LINE, requiresAdmin } = caller;
     const user = credentialKind === "invitation" && requiresAdmin === true ? NOBODY : caller.user;
-    const removed = { user, credentialKind, id, endSessions, actor, at: at.getTime() };
+    const removed = { user, credentialKind, id, sessionsToEnd, actor, at: at.getTime() };
     const change = { kind: "remove-credential", ...removed } as const;
     return (await this.#write(change, caller, at)) === DONE;
   }

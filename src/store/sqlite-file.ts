@@ -167,8 +167,8 @@ export function openConnection(
 }
 
 /**
- * Makes commits durable and overwrites deleted data. Some drivers and builds have weaker defaults, so this is set on every
- * connection and verified.
+ * Configures the connection so that commits are durable and SQLite overwrites deleted data. Some drivers and builds have
+ * weaker defaults, so this is set on every connection and verified.
  */
 function setDurability(database: DatabaseSync): void {
   const mode = database.prepare("pragma journal_mode = wal").get()?.["journal_mode"];

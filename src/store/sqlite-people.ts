@@ -96,7 +96,7 @@ export class PeopleWriter {
     );
   }
 
-  /** Records that a credential was created or revoked, if the audit log has such entries. */
+  /** Records that a credential was created or revoked, if the audit log covers its kind. */
   logCredential(what: "created" | "revoked", credential: LoggedCredential, actor: Actor, at: number): void {
     const { kind, user, label } = credential;
     const action = credentialAction(what, kind);
@@ -125,7 +125,9 @@ const COUNT_ROWS = `select min(${MAX_ROWS}, count(*)) from (${ROWS.join(" union 
 
 type AuditRow = [at: number, id: Uint8Array, action: AuditAction, actor: string, address: string, target: string];
 
-/** People in SQLite: read here, written by the writer thread. */
+/**
+ * Accounts as administrators see and change them, and the audit log, in SQLite: read here, written by the writer thread.
+ */
 export class SqlitePeople implements PeopleStore {
   readonly #statements: Statements;
   readonly #write: (change: PeopleChange, caller: Caller, at: Date) => Promise<number>;

@@ -306,7 +306,7 @@ const STATISTICS = [
   ["table", "sqlite_stat4", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"],
 ].map((entry) => entry.join("\n"));
 
-/** One line of type, name and SQL for each table, index, trigger and view. */
+/** A text for each table, index, trigger and view: type, name and SQL, each on its own line. */
 function readSchema(database: DatabaseSync): string[] {
   const entries = database.prepare("select type, name, sql from sqlite_schema").all();
   return entries.map(({ type, name, sql }) => [type, name, String(sql).replaceAll(/\s+/g, " ")].join("\n"));

@@ -9,14 +9,15 @@ const READERS_MS = 20;
 const RETRY_MS = 5_000;
 /** A file up to this size is rewritten in about a tenth of a second. */
 const MAX_REWRITE_BYTES = 16 * 1024 * 1024;
-/** Minimum time between two rewrites. The sweep handles deletions in between. */
+/** Minimum time between two rewrites. The sweep handles accounts that are deleted in between. */
 const REWRITE_INTERVAL_MS = 60_000;
 
 /**
  * Removes old content from the database's files. `secure_delete` zeroes deleted data in a page, but two places keep
  * older copies: the write-ahead log, and the unused part of a page that SQLite has split (about one removed row in a
- * thousand, as measured). The log is emptied after a deletion, a change of password and in the hourly sweep; a small file
- * is rewritten after a deletion and in the sweep. A large file is not, because that would block writers for too long.
+ * thousand, as measured). The log is emptied after an account is deleted, after a change of password and in the hourly
+ * sweep; a small file is rewritten after an account is deleted and in the sweep. A large file is not, because that would
+ * block writers for too long.
  */
 export class Scrubber {
   readonly #database: DatabaseSync;

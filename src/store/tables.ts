@@ -270,7 +270,7 @@ export interface Target extends Source {
   finish(): Promise<void>;
 }
 
-/** Reads or fills a whole database, for backup, restore and copy. */
+/** Access to all rows of a database, for backup, restore and copy. */
 export interface Archive {
   read(): Promise<Source>;
   /** Opens the database to fill it. Throws `UserError` if it is not empty. */

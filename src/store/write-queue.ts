@@ -89,9 +89,10 @@ export class WriteQueue<Job, Result> {
   }
 
   /**
-   * Takes only half of the jobs if the same clients may be sending them repeatedly. Then two groups of equal size take
-   * turns, and one is written while the results of the other are sent. Otherwise 32 clients could end up in groups of 1
-   * and 31, and the writer would wait after the small one.
+   * If no more jobs are waiting than last time, the same clients are probably sending again after each result. Then it
+   * takes only half of them, so that two groups of equal size take turns, and one is written while the results of the
+   * other are sent. Otherwise 32 clients could end up in groups of 1 and 31, and the writer would wait after the small
+   * one.
    */
   #takeGroup(): QueuedJob<Job, Result>[] {
     const group: QueuedJob<Job, Result>[] = [];

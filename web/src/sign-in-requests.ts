@@ -30,7 +30,7 @@ function createSignInRequests(options: ClientOptions) {
 
     /** `passkey` is the JSON form of what the browser returned. */
     async addPasskey(added: { readonly label: string; readonly passkey: object }): Promise<void> {
-      await sendResource(send, PATHS.passkey, "passkey", added, { once: true });
+      await sendResource(send, PATHS.passkey, "passkey", added, { isUnsafe: true });
     },
 
     async signIn(passkey: object): Promise<void> {
@@ -38,7 +38,7 @@ function createSignInRequests(options: ClientOptions) {
     },
 
     async list(kind: SignInMethod["kind"]): Promise<SignInMethod[]> {
-      return [...(await fetchAll(send, PATHS[kind], 0, readMethod, undefined)).values()];
+      return fetchAll(send, PATHS[kind], 0, readMethod, undefined);
     },
 
     async remove({ kind, id }: SignInMethod): Promise<void> {

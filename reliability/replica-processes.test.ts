@@ -7,16 +7,16 @@ import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { createClient, openReplica, type Replica } from "../client/src/index.ts";
 import { fileStorage } from "../client/src/node.ts";
-import { cleanEnvironment, type RunningServer, start } from "./support/process.ts";
-import { randomFrom } from "./support/replica-runs.ts";
-import { temporaryFolder } from "./support/server.ts";
+import { cleanEnvironment, type RunningServer, start } from "../test/support/process.ts";
+import { randomFrom } from "../test/support/replica-runs.ts";
+import { temporaryFolder } from "../test/support/server.ts";
 
 /** RUNS=30 takes a few minutes. */
 const runs = Number(process.env["RUNS"] ?? 1);
 const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
 console.log(`processes are killed with SEED=${seed}`);
 const KILLS = 6;
-const PROGRAM = fileURLToPath(new URL("support/replica-device.ts", import.meta.url));
+const PROGRAM = fileURLToPath(new URL("../test/support/replica-device.ts", import.meta.url));
 
 /** What all devices have confirmed so far. */
 interface Confirmed {
