@@ -6,7 +6,7 @@ import type { ReliabilityTest, Run } from "./reliability-test.ts";
 
 type RandomTest = readonly [file: string, runs: number];
 
-/** Tests with random choices, of which other runs do fewer. Their controls are tests in the same files. */
+/** Tests with random choices, repeated more often than by `npm test`. Their controls are tests in the same files. */
 const TESTS: readonly RandomTest[] = [
   ["test/change-history.test.ts", 1_000],
   ["test/replica-convergence.test.ts", 1_000],

@@ -47,7 +47,10 @@ export interface AdminPage<Item> {
   readonly total: number;
 }
 
-/** What administrators can do when they are signed in (tokens are not accepted), and how their reset links are used. */
+/**
+ * What administrators can do when they are signed in (tokens are not accepted). `resetPassword` is for the person to whom
+ * an administrator has sent a reset link.
+ */
 export interface AdminClient {
   /** Oldest first. */
   accounts(options?: PageOptions): Promise<AdminPage<AccountSummary>>;

@@ -67,8 +67,8 @@ export async function* iterateSubscriptions(
   let mustGoBack = false;
   let maxSeen = MAX_ITEMS;
   /**
-   * How many pages may have nothing new: pages revisited after a removal, plus the page where the revisit overlaps what
-   * was already read.
+   * How many more pages may have nothing new. Each step back allows two: the page it goes back to, and the one that is
+   * then read again.
    */
   let allowedRepeats = 0;
   while (query) {

@@ -36,7 +36,7 @@ const sqlite: Engine = {
   async migrate(url, { distribute, newEpoch }) {
     if (distribute)
       throw new UserError("A SQLite file cannot be distributed. Set DATABASE_URL to a PostgreSQL database.");
-    const release = (await import("./sqlite-file.ts")).claimFile(pathOf(url));
+    const release = (await import("./sqlite-file.ts")).claimAndMigrate(pathOf(url));
     if (newEpoch === true) (await import("./sqlite-schema.ts")).renewEpoch(pathOf(url));
     release();
     return { distributed: undefined };

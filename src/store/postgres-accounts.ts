@@ -144,7 +144,7 @@ export class PostgresAccounts implements AccountStore {
     let wasThere = false;
     const outcome = await this.#transact(async (connection) => {
       await lockAdministration(connection);
-      // Writers lock the list and then the account. They wait for the list and then find the user deleted.
+      // Creates the list if needed, so that it can be locked before the account, as writers do: they wait for it.
       await connection.query(
         `insert into earmark.lists (user_id, sequence, total)
          select user_id, 0, 0 from earmark.accounts where user_id = $1 on conflict do nothing`,

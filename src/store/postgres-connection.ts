@@ -137,7 +137,7 @@ export class Postgres {
     }
   }
 
-  /** The statement without its name, once a pooler has lost one. */
+  /** The statement as a query; without its name if a pooler has ever lost a named statement. */
   toQuery({ name, text }: NamedStatement): NamedStatement | Pick<NamedStatement, "text"> {
     return this.#canUseNames ? { name, text } : { text };
   }

@@ -101,7 +101,7 @@ async function readState(connection: Connection, account: NewAccount): Promise<O
   const { rows: accounts } = isSettingUp
     ? await connection.query("select 1 from earmark.accounts limit 1")
     : { rows: [1] };
-  // Only the operator's account can become an administrator.
+  // Only an account that the operator creates can be an administrator from the start.
   const { rows: admins } = account.isCreatedByOperator
     ? await connection.query("select 1 from earmark.accounts where is_admin = 1 limit 1")
     : { rows: [1] };

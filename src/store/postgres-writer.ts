@@ -367,7 +367,7 @@ async function commit(
 }
 
 /**
- * Whether a commit succeeded although its reply was lost. If so, a row with one of its numbers has its `written_by`.
+ * Whether a commit succeeded although its reply was lost. If so, a row with one of the sequence numbers has this `writeId`.
  * Locking the list waits until the server has noticed that the connection was lost and has ended its transaction.
  */
 async function isCommitted(connection: Connection, { user, writeId }: Group, { numbers }: Written): Promise<boolean> {

@@ -295,7 +295,7 @@ const SEQUENCES = namedStatement("select user_id, sequence from earmark.lists wh
 
 /**
  * One statement, so that everything comes from one snapshot. A deleted account has no items and no removals. Without the
- * upper bounds PostgreSQL would expect a third of the list, and plan the statement each time.
+ * upper bounds PostgreSQL would estimate that a third of the list matches, and plan the statement each time.
  */
 const CHANGES = namedStatement(`
   with list as (select sequence, forgotten_sequence from earmark.lists where user_id = $1 and sequence <> ${DELETED})

@@ -69,7 +69,7 @@ const [LAST_ADMIN, MORE] = [8, 9];
 const ERASING_PAUSE_MS = 3;
 
 /** Whether this change completed the deletion of an account. */
-export function isErased({ kind }: AccountChange, result: number | undefined): boolean {
+export function completesDeletion({ kind }: AccountChange, result: number | undefined): boolean {
   return (kind === "delete" || kind === "erase") && result === DONE;
 }
 

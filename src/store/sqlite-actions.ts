@@ -48,7 +48,7 @@ export function addActions(statements: Statements, user: UserId, packed: PackedA
   const before = lastAction(statements, user);
   const actions = unpackActions(packed) as KeyedAction[];
   const keys = actionKeys(actions);
-  // A long upload usually has only new actions, so stored actions are looked up only after an insert has found one.
+  // A long upload usually has only new actions, so stored actions are looked up only after an insert conflicts with one.
   let merged = mergeActions(actions, keys, new Map(), before);
   if (!insertActions(statements, user, merged.written)) {
     statements.run("delete from episode_actions where user_id = ? and sequence > ?", user, before);

@@ -46,7 +46,10 @@ type PackedRecord = Omit<SyncRecord, "progress"> & {
 const MARK = "select stamp, sequence from sync_marks where user_id = ? and kind = ?";
 /** How many sequence numbers are counted at a time. */
 const WINDOW = 2_000;
-/** Oldest first, without duplicates. */
+/**
+ * The oldest and the newest mark, and the last ones up to the stamp and to each sequence number. Oldest first, without
+ * duplicates.
+ */
 function readMarks(
   statements: Statements,
   user: UserId,
@@ -230,7 +233,7 @@ export class SqliteApps implements AppStore {
   }
 
   async spellings(user: UserId, normalizedUrls: readonly string[]): Promise<readonly Spelling[]> {
-    // Otherwise SQLite would read all spellings of the user, because they are in the right order.
+    // Without `indexed by`, SQLite would read all spellings of the user, because they are already in the right order.
     const sql = `select url, client from feed_spellings indexed by feed_spellings_by_feed
        where user_id = ? and feed = ? order by sequence`;
     const read = (normalizedUrl: string) => this.#statements.all<[string, string]>(sql, user, feedKey(normalizedUrl));

@@ -2,7 +2,7 @@ import { chmodSync, copyFileSync, existsSync, linkSync, renameSync, rmSync } fro
 import { dirname } from "node:path";
 import { DatabaseSync, type SQLInputValue } from "node:sqlite";
 import { UserError } from "../user-error.ts";
-import { claimFile, claimPath, RESTORING, realPath, refuseForeignFile, syncFile } from "./sqlite-file.ts";
+import { claimAndMigrate, claimPath, RESTORING, realPath, refuseForeignFile, syncFile } from "./sqlite-file.ts";
 import { migrateSchema } from "./sqlite-schema.ts";
 import { type Archive, keyBeforeAll, type Row, type Source, TABLES, type Table, type Target } from "./tables.ts";
 
@@ -12,11 +12,11 @@ export function openSqliteArchive(path: string): Archive {
   return {
     async read() {
       if (!existsSync(path)) throw new UserError(`No database at ${path}.`);
-      const release = claimFile(path);
+      const release = claimAndMigrate(path);
       return createSource(new DatabaseSync(path, { readOnly: true }), release);
     },
     async openEmpty() {
-      const release = claimFile(path);
+      const release = claimAndMigrate(path);
       try {
         const existing = createSource(new DatabaseSync(path, { readOnly: true }), () => undefined);
         const counts = await Promise.all(TABLES.map((table) => existing.count(table)));

@@ -8,7 +8,14 @@ import { Worker } from "node:worker_threads";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
-import { claimFile, inspectFile, isEarmarkFile, openConnection, shareFile, wrapReadErrors } from "./sqlite-file.ts";
+import {
+  claimAndMigrate,
+  inspectFile,
+  isEarmarkFile,
+  openConnection,
+  shareFile,
+  wrapReadErrors,
+} from "./sqlite-file.ts";
 import { findForeignSchema, isSchemaCurrent, NEWEST_VERSION } from "./sqlite-schema.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
@@ -19,21 +26,21 @@ const settingOf = (database: DatabaseSync, pragma: string) =>
 
 test("claim: a missing file → created with its folders; claimed again through a link → rejected until released", () => {
   const file = join(temporaryFolder(), "a", "b", "earmark.db");
-  const release = claimFile(file);
+  const release = claimAndMigrate(file);
   assert.ok(isEarmarkFile(file));
   const link = newFile();
   symlinkSync(file, link);
   assert.throws(
-    () => claimFile(link),
+    () => claimAndMigrate(link),
     isUserError(`Another Earmark process is using ${file}. Stop it first, or set DATABASE_URL to another file.`),
   );
   release();
-  claimFile(link)();
+  claimAndMigrate(link)();
 });
 
 test("claim: another process holds the lock briefly → waits for it", async () => {
   const file = newFile();
-  claimFile(file)();
+  claimAndMigrate(file)();
   // In another thread, because waiting blocks this one.
   const holder = new Worker(
     `const { DatabaseSync } = require("node:sqlite");
@@ -45,13 +52,13 @@ test("claim: another process holds the lock briefly → waits for it", async () 
     { eval: true, workerData: file },
   );
   await once(holder, "message");
-  claimFile(file)();
+  claimAndMigrate(file)();
   await once(holder, "exit");
 });
 
 test("open: any connection → durable settings", () => {
   const file = newFile();
-  claimFile(file)();
+  claimAndMigrate(file)();
   for (const readOnly of [false, true]) {
     const database = openConnection(file, { readOnly, cacheKiB: 1_234 });
     const values = ["journal_mode", "synchronous", "secure_delete", "cache_size", "trusted_schema", "cell_size_check"];
@@ -84,7 +91,7 @@ test("claim: a file of any earlier schema → migrated, data kept", () => {
     const read = () => database.prepare("select user_id, sequence, id, feed, feed_url from subscriptions").all();
     const before = read();
     assert.ok(before.length > 0);
-    claimFile(file)();
+    claimAndMigrate(file)();
     assert.equal(isSchemaCurrent(database), true);
     assert.equal(findForeignSchema(database, NEWEST_VERSION), undefined, `schema ${version}`);
     assert.deepEqual(read(), before);
@@ -100,7 +107,7 @@ test("claim: a file of any earlier schema → migrated, data kept", () => {
 
 test("schema: a duplicate id, feed or sequence of a user → rejected by an index", () => {
   const file = newFile();
-  claimFile(file)();
+  claimAndMigrate(file)();
   const database = new DatabaseSync(file);
   const insert = (user: number, sequence: number, id: string, feed: string) =>
     database
@@ -123,32 +130,32 @@ test("claim: a foreign file or a newer schema → rejected and unchanged", () =>
   database.close();
   const before = readFileSync(foreign);
   assert.throws(
-    () => claimFile(foreign),
+    () => claimAndMigrate(foreign),
     isUserError(`${foreign} is not an Earmark database. It was not changed; set DATABASE_URL to another file.`),
   );
   assert.deepEqual(readFileSync(foreign), before);
   assert.equal(existsSync(`${foreign}-lock`), false);
 
   const newer = newFile();
-  claimFile(newer)();
+  claimAndMigrate(newer)();
   const other = new DatabaseSync(newer);
   other.exec(`pragma user_version = ${NEWEST_VERSION + 1}`);
   other.close();
   assert.throws(
-    () => claimFile(newer),
+    () => claimAndMigrate(newer),
     isUserError(
       `${newer} was written by a newer Earmark (schema version ${NEWEST_VERSION + 1}; this Earmark supports up to ${NEWEST_VERSION}).`,
     ),
   );
-  assert.throws(() => claimFile(newer), isUserError("newer"), "the lock is released");
+  assert.throws(() => claimAndMigrate(newer), isUserError("newer"), "the lock is released");
 });
 
 test("claim: a damaged file or a folder in its place → rejected with advice", () => {
   const file = newFile();
-  claimFile(file)();
+  claimAndMigrate(file)();
   const bytes = readFileSync(file);
   writeFileSync(file, bytes.fill(0xff, 2 * 4_096, 3 * 4_096));
-  assert.throws(() => claimFile(file), isUserError("It was not changed; restore a backup."));
+  assert.throws(() => claimAndMigrate(file), isUserError("It was not changed; restore a backup."));
   const [, integrity] = inspectFile(file);
   assert.equal(integrity?.state, "error");
   assert.match(integrity?.what ?? "", /^The database is damaged \(.+\)$/s);
@@ -157,7 +164,7 @@ test("claim: a damaged file or a folder in its place → rejected with advice", 
   const folder = temporaryFolder();
   mkdirSync(join(folder, "earmark.db"));
   assert.throws(
-    () => claimFile(join(folder, "earmark.db")),
+    () => claimAndMigrate(join(folder, "earmark.db")),
     isUserError("Check that it is an intact Earmark database"),
   );
 });
@@ -166,7 +173,7 @@ test("share: a running server → allowed, unless it has another schema version"
   const file = newFile();
   shareFile(file)();
   assert.ok(isEarmarkFile(file));
-  const release = claimFile(file);
+  const release = claimAndMigrate(file);
   shareFile(file)();
   const database = new DatabaseSync(file);
   database.exec("pragma user_version = 1");

@@ -39,7 +39,7 @@ const CHECKED_BYTES = 16 * 1024 * 1024;
  * Locks the file for this process, creates it if it does not exist, and migrates it to the newest version. Returns a
  * function that releases the lock. Throws if it is not an Earmark database or another server uses it.
  */
-export function claimFile(path: string, onWarning?: (warning: string) => void): () => void {
+export function claimAndMigrate(path: string, onWarning?: (warning: string) => void): () => void {
   try {
     refuseForeignFile(path);
     refuseUnfinishedRestore(path);
@@ -235,7 +235,7 @@ export function sleep(ms: number): void {
 export function shareFile(path: string): () => void {
   if (!isUpToDate(path)) {
     try {
-      claimFile(path)();
+      claimAndMigrate(path)();
     } catch (error) {
       if (!(error instanceof FileInUse)) throw error;
       if (!isUpToDate(path))

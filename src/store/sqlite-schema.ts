@@ -30,7 +30,7 @@ export const APPLICATION_ID = 0x4541524d;
  * of the last request. `audit_log` names accounts instead of referring to them, so that it outlives them.
  *
  * A deleted account's list is erased in steps, from the highest sequence number down. Until that is done, `erasures` has
- * the number of remaining sequence numbers.
+ * the highest sequence number that is not yet erased.
  */
 const MIGRATIONS: readonly string[] = [
   `

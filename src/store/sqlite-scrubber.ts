@@ -1,5 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
-import { isErased } from "./sqlite-accounts.ts";
+import { completesDeletion } from "./sqlite-accounts.ts";
 import { WRITER_BUSY_MS } from "./sqlite-file.ts";
 import { hasOnlyAdds, type Job, type JobResult } from "./sqlite-jobs.ts";
 
@@ -38,7 +38,7 @@ export class Scrubber {
     else if (job.kind === "forget") this.#hasRemoved ||= Number(result) > 0;
     else {
       const { change } = job;
-      const isDeleted = isErased(change, Number(result));
+      const isDeleted = completesDeletion(change, Number(result));
       if (isDeleted || change.kind === "password") this.#hasRemoved = true;
       if (isDeleted || change.kind === "sweep") this.#isFileDue = true;
       if (isDeleted || change.kind === "sweep" || change.kind === "password") this.#logDueAt = 0;

@@ -107,7 +107,7 @@ class Connection {
    * Whether a failed group may have been stored: if the sync of a commit fails, the commit is in the log, and recovery
    * after a crash may find it complete. On a full disk it is not in the log.
    */
-  isUnknown(error: unknown): boolean {
+  isOutcomeUnknown(error: unknown): boolean {
     return this.#isCommitting && !isFull(error);
   }
 
@@ -164,7 +164,7 @@ export class SqliteWriter implements GroupWriter {
       this.#connection ??= new Connection(this.#path);
       return { results: this.#connection.write(jobs) };
     } catch (error) {
-      const isOutcomeUnknown = this.#connection?.isUnknown(error) ?? false;
+      const isOutcomeUnknown = this.#connection?.isOutcomeUnknown(error) ?? false;
       this.close();
       return { failure: error as Error, isOutcomeUnknown };
     }

@@ -27,7 +27,7 @@ import { removalsQuery, toRemoval } from "./removals.ts";
 import { sampleQuery, toSample } from "./sample.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
-import { cannotOpen, claimFile, openConnection, shareFile, wrapReadErrors } from "./sqlite-file.ts";
+import { cannotOpen, claimAndMigrate, openConnection, shareFile, wrapReadErrors } from "./sqlite-file.ts";
 import { authorizedBy, type GroupWriter, type Job, type JobResult, packChanges } from "./sqlite-jobs.ts";
 import { REMOVAL_BATCH_SIZE } from "./sqlite-list.ts";
 import { SqlitePeople } from "./sqlite-people.ts";
@@ -45,7 +45,7 @@ const CACHE_KIB = 16 * 1024;
  */
 export async function openSqlite(path: string, options: StoreOptions): Promise<Store> {
   const isCommand = options.allowRunningServer === true;
-  const release = isCommand ? shareFile(path) : claimFile(path, options.onWarning);
+  const release = isCommand ? shareFile(path) : claimAndMigrate(path, options.onWarning);
   let writer: GroupWriter | undefined;
   try {
     writer = isCommand ? new (await import("./sqlite-writer.ts")).SqliteWriter(path) : await WriterThread.start(path);

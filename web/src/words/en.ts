@@ -92,8 +92,8 @@ export const en = {
     "invalid-password": "This password is too short or too common. Choose another.",
     "name-taken": "This name is taken. Choose another.",
     "invalid-invitation": "This invitation has expired or was already used. Ask for a new one.",
-    "sign-up-closed": "You need an invitation to create an account on this server. Ask its administrator.",
-    "account-disabled": "This account is disabled. Ask the administrator.",
+    "sign-up-closed": "You need an invitation to create an account on this server. Contact its administrator.",
+    "account-disabled": "This account is disabled. Contact the administrator.",
     "wrong-password": "This is not your current password.",
     "too-many-tokens": "You have reached the maximum number of tokens. Revoke one you no longer use.",
     "passkey-failed": "This passkey didn’t work. Try again, or sign in another way.",
@@ -105,7 +105,7 @@ export const en = {
     "oidc-denied": "The sign-in was canceled or not allowed.",
     "oidc-failed": "The sign-in didn’t work or took too long. Try again.",
     "no-account":
-      "This single sign-on account is not linked to an account on this server. If you have an account here, sign in with its password and link it to the single sign-on account. Otherwise ask the administrator.",
+      "This single sign-on account is not linked to an account on this server. If you have an account here, sign in with its password and link it to the single sign-on account. Otherwise contact the administrator.",
     "identity-provider-unavailable":
       "The single sign-on provider can’t be reached. Try again later, or sign in another way.",
     "recent-sign-in-required": "Sign in again first, for your security.",
@@ -329,7 +329,7 @@ export const en = {
   },
 
   connection: {
-    noAccount: "You don’t have an account on this server. Ask its administrator.",
+    noAccount: "You don’t have an account on this server. Contact its administrator.",
     offline: "You are offline. Changes are saved on this device and will be sent later.",
     waiting: (n: number, formatted: string) => (n === 1 ? "1 change waiting" : `${formatted} changes waiting`),
     unreachable: "Can’t reach the server. Retrying…",

@@ -1,6 +1,6 @@
 /** More texts for the views that add and import feeds, loaded with them. */
 export const en = {
-  /** Why a feed was skipped, by its code. */
+  /** By code: why a feed was skipped, or why a search for feeds failed. */
   reasons: {
     "duplicate-in-file": "This feed appears earlier in the file.",
     "unsubscribed-in-file": "Unsubscribed in the app that wrote the file.",
