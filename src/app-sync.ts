@@ -107,7 +107,7 @@ export class AppSync {
   async *#changes(user: UserId, from: number, upTo: number, withRemovals: boolean) {
     for (let after = from; after < upTo; ) {
       const position = { sequence: after, removalsAfter: withRemovals ? after : NO_REMOVALS };
-      const rows = await this.#store.changeRows(user, position, FEED_BATCH);
+      const rows = await this.#store.readChanges(user, position, FEED_BATCH);
       const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
       const page = all.slice(0, FEED_BATCH).filter(({ sequence }) => sequence <= upTo);
       const add = page.flatMap((row) => ("item" in row ? row.item.feedUrl : []));

@@ -17,14 +17,14 @@ import {
  * of one page and in `changed` of a later one.
  */
 export async function changesSince(
-  store: Pick<SubscriptionStore, "changeRows">,
+  store: Pick<SubscriptionStore, "readChanges">,
   user: UserId,
   position: ListPosition,
   limit: number,
 ): Promise<ChangePage | undefined> {
   const { sequence: since, removalsAfter } = position;
   const isStart = since === 0;
-  const rows = await store.changeRows(user, isStart ? { ...START, removalsAfter: NO_REMOVALS } : position, limit);
+  const rows = await store.readChanges(user, isStart ? { ...START, removalsAfter: NO_REMOVALS } : position, limit);
   const { sequence, forgottenSequence } = rows;
   if (removalsAfter > sequence || (!isStart && removalsAfter < forgottenSequence)) return undefined;
   const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);

@@ -198,10 +198,10 @@ export interface PodcastStore {
   ): Promise<readonly { readonly user: UserId; readonly id: string }[]>;
   /** Whether one of the users was seen since then. Users without an account, or of an identity provider, always count. */
   isAnyActive(users: readonly UserId[], since: Date): Promise<boolean>;
-  /** Leases a feed until `until`, so that no other process fetches it. Undefined if it is not due, or leased already. */
-  claim(id: string, at: Date, until: Date): Promise<PodcastRecord | undefined>;
+  /** Leases a feed until `leaseUntil`, so that no other process fetches it. Undefined if it is not due, or leased already. */
+  claim(id: string, at: Date, leaseUntil: Date): Promise<PodcastRecord | undefined>;
   /** Stores the result of a fetch and releases the lease. Returns false, and stores nothing, if the lease has expired. */
-  record(id: string, until: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean>;
+  record(id: string, leaseUntil: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean>;
   /** Ids of feeds in the lists of all users, page by page, without duplicates in a page; undefined at the end. */
   feedsAfter(
     position: FeedPosition | undefined,

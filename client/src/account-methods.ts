@@ -31,7 +31,7 @@ export function createAccountMethods(send: Send): AccountMethods {
     },
 
     async signUp(account, { signal } = {}) {
-      await sendResource(send, "/v1/accounts", "account", account, { isUnsafe: true, signal });
+      await sendResource(send, "/v1/accounts", "account", account, { atMostOnce: true, signal });
     },
 
     async signIn(account, { signal } = {}) {
@@ -51,7 +51,7 @@ export function createAccountMethods(send: Send): AccountMethods {
 
     async changePassword({ current, new: password, revokeTokens }, { signal } = {}) {
       const attributes = { current_password: current, password, revoke_tokens: revokeTokens };
-      await sendResource(send, "/v1/me", "account", attributes, { method: "PATCH", isUnsafe: true, signal });
+      await sendResource(send, "/v1/me", "account", attributes, { method: "PATCH", atMostOnce: true, signal });
     },
 
     async tokens({ signal } = {}) {
@@ -65,7 +65,7 @@ export function createAccountMethods(send: Send): AccountMethods {
     async createToken({ label, scope = "write", expiresAt }, { signal } = {}) {
       // `toISOString` throws for an invalid date, which JSON would turn into null: a token that never expires.
       const attributes = { label, scope, expires_at: expiresAt?.toISOString() };
-      const { text } = await sendResource(send, "/v1/tokens", "token", attributes, { isUnsafe: true, signal });
+      const { text } = await sendResource(send, "/v1/tokens", "token", attributes, { atMostOnce: true, signal });
       return readDocument(text, ({ data }: { readonly data: CredentialResource }) => ({
         ...readCredential(data),
         secret: data.attributes.token,
@@ -82,7 +82,7 @@ export function createAccountMethods(send: Send): AccountMethods {
 
     async deleteAccount({ signal } = {}) {
       // A retry could not tell a deleted account from an expired session.
-      await send("/v1/me", { method: "DELETE", isUnsafe: true, signal });
+      await send("/v1/me", { method: "DELETE", atMostOnce: true, signal });
     },
   };
   return methods;

@@ -115,7 +115,7 @@ export function createAdminClient(options: ClientOptions): AdminClient {
     },
 
     async createResetLink(id, { signal } = {}) {
-      return readLink((await send(`${account(id)}/reset-links`, { method: "POST", isUnsafe: true, signal })).text);
+      return readLink((await send(`${account(id)}/reset-links`, { method: "POST", atMostOnce: true, signal })).text);
     },
 
     invitations: (pageOptions) => page("/v1/invitations", readInvitation, pageOptions),
@@ -123,7 +123,7 @@ export function createAdminClient(options: ClientOptions): AdminClient {
     async invite({ note = "", expiresAt }, { signal } = {}) {
       const attributes = { note, expires_at: expiresAt?.toISOString() };
       const { text } = await sendResource(send, "/v1/invitations", "invitation", attributes, {
-        isUnsafe: true,
+        atMostOnce: true,
         signal,
       });
       return readLink(text);
@@ -135,7 +135,7 @@ export function createAdminClient(options: ClientOptions): AdminClient {
 
     async resetPassword({ secret, password, revokeTokens }, { signal } = {}) {
       const attributes = { link: secret, password, revoke_tokens: revokeTokens };
-      await sendResource(send, "/v1/password-resets", "password-reset", attributes, { isUnsafe: true, signal });
+      await sendResource(send, "/v1/password-resets", "password-reset", attributes, { atMostOnce: true, signal });
     },
 
     auditLog: (pageOptions) => page("/v1/audit-log", readEntry, pageOptions),

@@ -108,7 +108,7 @@ export function createClient(options: ClientOptions): Client {
         contentType: "text/x-opml",
         body: opml as string | Blob,
         // A retry could not report what the first attempt has added.
-        isUnsafe: !dryRun,
+        atMostOnce: !dryRun,
         isTransfer: true,
         signal,
       });

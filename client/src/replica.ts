@@ -19,7 +19,7 @@ import { anyOf, sleep } from "./requests.ts";
 import { toAdd } from "./subscribe.ts";
 import type { CallOptions, Client, EventsOptions, Feed, Operation, Subscription, Update } from "./types.ts";
 
-/** Few enough that `client.apply` needs one request, so that no confirmed result is lost when a later one fails. */
+/** Few enough that `client.apply` needs one request, so that no confirmed result is lost when a later request fails. */
 const BATCH_SIZE = 100;
 const PAGE_SIZE = 1_000;
 /** More pages of changes than this are treated as endless. */
@@ -82,7 +82,7 @@ export interface Replica {
 
 export async function openReplica(options: ReplicaOptions): Promise<Replica> {
   const replica = new StoredReplica(options);
-  await replica.load("base", "queue");
+  await replica.readStorage("base", "queue");
   return replica;
 }
 
@@ -102,11 +102,11 @@ class StoredReplica implements Replica {
     this.#lock = storage.lock?.bind(storage) ?? createLock();
     const wake = () => this.#wake();
     // If loading fails, the sync that follows reports it.
-    this.close = storage.watch?.((key) => this.load(key).then(wake, wake)) ?? (() => {});
+    this.close = storage.watch?.((key) => this.readStorage(key).then(wake, wake)) ?? (() => {});
   }
 
   /** Reads what this process or another tab has saved. */
-  async load(...keys: readonly string[]): Promise<void> {
+  async readStorage(...keys: readonly string[]): Promise<void> {
     for (const key of keys) {
       const text = await this.#options.storage.read(key);
       if (key === "base") this.#base = readBase(text);
@@ -158,7 +158,7 @@ class StoredReplica implements Replica {
       "sync",
       async () => {
         // Another tab may have sent some of it.
-        await this.load("queue");
+        await this.readStorage("queue");
         await this.#push(signal);
         await this.#pull(signal);
       },

@@ -12,8 +12,8 @@ export interface Call extends CallOptions {
   readonly method?: string;
   readonly contentType?: string;
   readonly body?: string | Blob;
-  /** Whether a second execution would do harm. Then it is retried only if the server certainly did nothing. */
-  readonly isUnsafe?: boolean;
+  /** Whether executing the request twice would do harm. If so, it is retried only if the server certainly did nothing. */
+  readonly atMostOnce?: boolean;
   /** An error status that is returned instead of thrown. */
   readonly expected?: number;
   /** An import or export: large, and slow. */
@@ -48,14 +48,14 @@ export function createSend(request: FetchPath, options: ClientOptions): Send {
   const { retries = 5, onRetry, timeoutMs, maxResponseBytes } = options;
 
   return async (path, call) => {
-    const { method = "GET", contentType, body = null, isUnsafe, expected, isTransfer, signal } = call;
+    const { method = "GET", contentType, body = null, atMostOnce, expected, isTransfer, signal } = call;
     // The wildcard is for OPML files.
     const headers: Record<string, string> = { Accept: `${JSON_API}, */*;q=0.1` };
     if (contentType) headers["Content-Type"] = contentType;
     for (let attempt = 1; ; attempt += 1) {
       signal?.throwIfAborted();
       let error: EarmarkError | NetworkError;
-      let canRetry = !isUnsafe;
+      let canRetry = !atMostOnce;
       let delayMs = 125 * 2 ** attempt * (1 + Math.random());
       try {
         const timeout = AbortSignal.timeout(timeoutMs ?? (isTransfer ? 300_000 : 60_000));

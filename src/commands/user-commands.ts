@@ -14,7 +14,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: [],
     options: ["json"],
     summary:
-      "List accounts, oldest first: name, creation time, subscriptions, issuer, role, last seen (day), stored items, state",
+      "List accounts, oldest first: name, creation time, subscriptions, issuer, role, last seen (day), stored items (subscriptions, removals and episode actions), state",
     examples: [["earmark user list", "List all accounts"]],
     run: (terminal, options) => runPeopleCommand(({ listUsers }) => listUsers(terminal, options.json === true)),
   },

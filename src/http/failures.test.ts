@@ -20,7 +20,7 @@ async function startBroken(failure: Error) {
     page: fail,
     itemsAfter: fail,
     sequences: fail,
-    changeRows: fail,
+    readChanges: fail,
     removals: fail,
     watch: () => undefined,
     forgetRemovals: fail,

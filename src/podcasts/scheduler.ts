@@ -291,8 +291,8 @@ export class Scheduler {
     const { store, intervalMs, onFetch } = this.#options;
     const { signal } = this.#stop;
     const at = this.#now().getTime();
-    const until = new Date(at + LEASE_MS);
-    const record = await store.podcasts.claim(id, new Date(at), until);
+    const leaseUntil = new Date(at + LEASE_MS);
+    const record = await store.podcasts.claim(id, new Date(at), leaseUntil);
     if (record === undefined) return false;
     const [subscribers = []] = await store.podcasts.subscribers([id]);
     const feedUrl = urlToFetch(
@@ -303,7 +303,7 @@ export class Scheduler {
     if (feedUrl === undefined) return false;
     const users = subscribers.map(({ user }) => user);
     if (!(await store.podcasts.isAnyActive(users, new Date(at - INACTIVE_MS)))) {
-      await store.podcasts.record(id, until, { ...record, nextAt: at + INACTIVE_CHECK_MS });
+      await store.podcasts.record(id, leaseUntil, { ...record, nextAt: at + INACTIVE_CHECK_MS });
       return false;
     }
     this.#fetcher ??= this.#options.createFetcher();
@@ -320,7 +320,7 @@ export class Scheduler {
     // A function, because TypeScript assumes that `aborted` does not change.
     const isAborted = () => signal.aborted;
     if (isAborted()) {
-      await store.podcasts.record(id, until, record);
+      await store.podcasts.record(id, leaseUntil, record);
       return true;
     }
     onFetch?.(outcome, (performance.now() - started) / 1_000);
@@ -334,7 +334,7 @@ export class Scheduler {
     // Before the new title is stored: if this process is killed, the next fetch continues here.
     if (record.title !== null && record.title !== next.title)
       await clearCopiedTitles(store, id, record.title, new Date(at));
-    await store.podcasts.record(id, until, { ...next, ...artworkFields }, artwork?.scaled);
+    await store.podcasts.record(id, leaseUntil, { ...next, ...artworkFields }, artwork?.scaled);
     return true;
   }
 

@@ -20,7 +20,7 @@ import {
   SERVER,
   times,
   ZERO_HASH,
-} from "./accounts-support.ts";
+} from "./accounts-test-support.ts";
 
 export function describeAccountChanges(context: AccountsContext): void {
   const {

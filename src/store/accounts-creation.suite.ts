@@ -17,7 +17,7 @@ import {
   SERVER,
   times,
   ZERO_HASH,
-} from "./accounts-support.ts";
+} from "./accounts-test-support.ts";
 
 export function describeCreation(context: AccountsContext): void {
   const {

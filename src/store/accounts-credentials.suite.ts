@@ -14,7 +14,7 @@ import {
   SERVER,
   times,
   ZERO_HASH,
-} from "./accounts-support.ts";
+} from "./accounts-test-support.ts";
 
 export function describeCredentials(context: AccountsContext): void {
   const { accounts, newUser, newAccount, add, invite, idsOf } = context;

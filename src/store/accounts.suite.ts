@@ -22,7 +22,7 @@ import {
   SERVER,
   type Stores,
   times,
-} from "./accounts-support.ts";
+} from "./accounts-test-support.ts";
 import { describePeople } from "./people.suite.ts";
 
 /** Creates an account named `user-ID` with a list of this many items, one of them removed again. */

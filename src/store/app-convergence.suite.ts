@@ -231,7 +231,7 @@ const FAULTS: Readonly<Record<string, CreateServer>> = {
         return seconds();
       },
     };
-    const faulty: Pick<Store, "apps" | "change" | "find" | "itemsAfter" | "changeRows"> = {
+    const faulty: Pick<Store, "apps" | "change" | "find" | "itemsAfter" | "readChanges"> = {
       apps,
       async change(...given) {
         const done = await store.change(...given);
@@ -240,7 +240,7 @@ const FAULTS: Readonly<Record<string, CreateServer>> = {
       },
       find: store.find.bind(store),
       itemsAfter: store.itemsAfter.bind(store),
-      changeRows: store.changeRows.bind(store),
+      readChanges: store.readChanges.bind(store),
     };
     return new AppSync(faulty as Store);
   },
@@ -254,7 +254,7 @@ const FAULTS: Readonly<Record<string, CreateServer>> = {
       async feedsSince(caller, client, since, at) {
         const changes = await sync.feedsSince(caller, client, since, at);
         if (since > 0) return changes;
-        const { removals } = await store.changeRows(caller.user, positionAt(0), 1_000);
+        const { removals } = await store.readChanges(caller.user, positionAt(0), 1_000);
         return { ...changes, remove: removals.map(({ feedUrl }) => feedUrl) };
       },
     };

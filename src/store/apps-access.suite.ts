@@ -7,7 +7,7 @@ import type { Store } from "../account-store.ts";
 import { AppSync } from "../app-sync.ts";
 import type { UploadedAction } from "../episode-actions.ts";
 import { AccessRevoked, asUser, type Caller, type UserId } from "../subscriptions.ts";
-import { credential, NOW, newAccountNamed, SERVER } from "./accounts-support.ts";
+import { credential, NOW, newAccountNamed, SERVER } from "./accounts-test-support.ts";
 
 const PHONE = { key: "phone", device: "phone" };
 const url = (name: string) => `https://feeds.example/${name}`;

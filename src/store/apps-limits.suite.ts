@@ -5,7 +5,7 @@ import { AppSync } from "../app-sync.ts";
 import { MAX_ACTIONS } from "../episode-actions.ts";
 import { asUser } from "../subscriptions.ts";
 import { KEPT_MARKS } from "../sync-marks.ts";
-import { play } from "./apps-support.ts";
+import { play } from "./apps-test-support.ts";
 
 const [USER, FULL_DAYS] = [1, 3];
 const DAY = 86_400;

@@ -4,7 +4,7 @@ import type { Store } from "../account-store.ts";
 import { MAX_DEVICES } from "../app-store.ts";
 import { toAddition } from "../imports.ts";
 import { type Addition, asUser } from "../subscriptions.ts";
-import { A, B, createAppContext, HOUR, play, START, url } from "./apps-support.ts";
+import { A, B, createAppContext, HOUR, play, START, url } from "./apps-test-support.ts";
 
 /** The contract of every engine for app sync. `store` is empty. */
 export function describeApps(engine: string, store: Store): void {

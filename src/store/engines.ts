@@ -17,6 +17,7 @@ export interface Engine {
   ) => Promise<{ readonly distributed: readonly string[] | undefined }>;
   /** Checks the database without changing it. */
   readonly inspect: (url: string) => Promise<readonly Finding[]>;
+  /** Access to all rows of a database, for backup, restore and copy. */
   readonly archive: (url: string) => Promise<Archive>;
   /** Writes a snapshot to a new SQLite file while others write; undefined if a backup copies rows instead. */
   readonly backUp: ((url: string, file: string, onProgress: OnProgress) => Promise<void>) | undefined;

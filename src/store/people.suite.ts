@@ -17,7 +17,7 @@ import {
   SERVER,
   type Stores,
   times,
-} from "./accounts-support.ts";
+} from "./accounts-test-support.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 

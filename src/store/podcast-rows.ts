@@ -50,7 +50,7 @@ export const MAX_SUBSCRIBERS_READ = 20;
 /** The columns of a podcast as clients see it, in the order of `toPublicPodcast`. */
 export const PUBLIC_COLUMNS = RECORD_COLUMNS.slice(0, 11);
 
-/** Reads only what clients see: this is most of the work of a page with podcasts. */
+/** Reads only what clients see, to save time: this is most of the work for a page with podcasts. */
 export function toPublicPodcast(id: string, row: readonly Value[] | undefined): Podcast {
   if (row === undefined) return toPodcast(id, undefined);
   const [title, author, description, homepageUrl, language, podcastGuid, artwork, status, since, movedTo, checkedAt] =

@@ -6,7 +6,7 @@ import { additionsOf, addTo } from "../../test/support/lists.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { AccessRevoked, asUser } from "../subscriptions.ts";
 import { assertNoLateWrites, assertRevokedEverywhere, describeAccounts, fillAccount } from "./accounts.suite.ts";
-import { NOW, newAccountNamed } from "./accounts-support.ts";
+import { NOW, newAccountNamed } from "./accounts-test-support.ts";
 import { openStore } from "./engines.ts";
 
 const server = await sharedPostgres();

@@ -32,7 +32,7 @@ import {
 import { createAccount } from "./postgres-new-account.ts";
 import { type AccountColumns, addAuditEntry, logCredential, nameOf, toAccount } from "./postgres-people.ts";
 import { eraseIfUnused } from "./postgres-podcasts.ts";
-import { tablesDeleted } from "./tables.ts";
+import { tablesByDeletion } from "./tables.ts";
 
 /** Maximum number of entries in the cache of users. */
 const MAX_USERS = 50_000;
@@ -144,7 +144,7 @@ export class PostgresAccounts implements AccountStore {
     let wasThere = false;
     const outcome = await this.#transact(async (connection) => {
       await lockAdministration(connection);
-      // Creates the list if needed, so that it can be locked before the account, as writers do: they wait for it.
+      // Creates the list if needed, so that it can be locked. Writers too lock the list before the account, so they wait here.
       await connection.query(
         `insert into earmark.lists (user_id, sequence, total)
          select user_id, 0, 0 from earmark.accounts where user_id = $1 on conflict do nothing`,
@@ -165,18 +165,18 @@ export class PostgresAccounts implements AccountStore {
       await requireValidCredential(connection, caller, at);
       await requireAdmin(connection, caller);
       if (row === undefined) return "gone";
-      if (isActiveAdmin(toAccount(row)) && (await hasOthersWithoutAdmin(connection, user))) return "last-admin";
+      if (isActiveAdmin(toAccount(row)) && (await wouldLeaveNoAdmin(connection, user))) return "last-admin";
       wasThere = true;
       // Tables have sequence numbers of their own; the highest decides how many steps there are.
       const numbers = [Number(lists[0]?.sequence)];
-      for (const table of tablesDeleted("in-steps")) {
+      for (const table of tablesByDeletion("in-steps")) {
         const sql = `select coalesce(max(sequence), 0) as last from earmark.${table} where user_id = $1`;
         numbers.push(Number((await connection.query(sql, [user])).rows[0]?.last));
       }
       await connection.query("insert into earmark.erasures values ($1, $2)", [user, Math.max(...numbers)]);
       await connection.query(`update earmark.lists set sequence = ${DELETED}, total = 0 where user_id = $1`, [user]);
       await deleteCredentials(connection, user);
-      for (const table of tablesDeleted("at-once"))
+      for (const table of tablesByDeletion("at-once"))
         await connection.query(`delete from earmark.${table} where user_id = $1`, [user]);
       const key = identityKey(row.name, row.issuer).toString("hex");
       await connection.query("delete from earmark.identities where key = $1", [key]);
@@ -210,7 +210,7 @@ export class PostgresAccounts implements AccountStore {
           "select feed from earmark.subscriptions where user_id = $1 and sequence > $2",
           [user, remaining],
         );
-        for (const table of tablesDeleted("in-steps"))
+        for (const table of tablesByDeletion("in-steps"))
           await connection.query(`delete from earmark.${table} where user_id = $1 and sequence > $2`, [
             user,
             remaining,
@@ -377,7 +377,7 @@ export class PostgresAccounts implements AccountStore {
 }
 
 /** Whether there are other accounts, but none that can administer the server. */
-async function hasOthersWithoutAdmin(connection: Connection, user: UserId): Promise<boolean> {
+async function wouldLeaveNoAdmin(connection: Connection, user: UserId): Promise<boolean> {
   if (await hasActiveAdmin(connection, "<>", user)) return false;
   const { rows } = await connection.query("select 1 from earmark.accounts where user_id <> $1 limit 1", [user]);
   return rows.length > 0;

@@ -41,11 +41,12 @@ const NONE = -1;
 const WINDOW = 10_000;
 const MARK = "select stamp, sequence from earmark.sync_marks where user_id = $1 and kind = $2";
 const SEEN = "select sequence from earmark.sync_clients where user_id = $1 and kind = $2 and client = $3";
-const LAST_ACTION = "select coalesce(max(sequence), 0) as last from earmark.episode_actions where user_id = $1";
+const LAST_ACTION_SEQUENCE =
+  "select coalesce(max(sequence), 0) as last from earmark.episode_actions where user_id = $1";
 
 /** One statement, so that it is one snapshot and one round trip. */
 const STATE = namedStatement(`
-  select (select sequence from earmark.lists where user_id = $1) as list, (${LAST_ACTION}) as last_action,
+  select (select sequence from earmark.lists where user_id = $1) as list, (${LAST_ACTION_SEQUENCE}) as last_action,
     (select json_build_array(sequence, since, start_sequence) from earmark.sync_clients
      where user_id = $1 and kind = $2 and client = $3) as seen,
     (select synced_at from earmark.devices where user_id = $1 and id = $4) as synced_at,
@@ -307,7 +308,7 @@ async function addActions(connection: Connection, user: UserId, actions: readonl
   const keys = actionKeys(actions);
   const parts = keys.map(splitActionKey);
   const [last_action, found] = await Promise.all([
-    connection.query<{ last: string }>(LAST_ACTION, [user]),
+    connection.query<{ last: string }>(LAST_ACTION_SEQUENCE, [user]),
     // All at once: if the planner's statistics do not know the user yet, it reads all actions for each lookup.
     connection.query<ActionRow & { feed: string; episode: string }>(
       `select replace(feed::text, '-', '') as feed, replace(episode::text, '-', '') as episode, ${ACTION_COLUMNS}

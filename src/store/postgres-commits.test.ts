@@ -24,7 +24,7 @@ import {
   StoreUnavailable,
   type SubscriptionStore,
 } from "../subscriptions.ts";
-import { newAccountNamed } from "./accounts-support.ts";
+import { newAccountNamed } from "./accounts-test-support.ts";
 
 const server = await sharedPostgres();
 const ANN = newAccountNamed("ann", { passwordHash: "hash", isCreatedByOperator: false });

@@ -1,9 +1,9 @@
 /**
  * Append-only: released migrations never change, and their number is the schema version. sqlite-schema.ts describes the
- * tables. Every key begins with the user, so that a cluster can distribute users over its nodes, or with a value that must
- * be unique among all users. `limits` has the rate limits that all processes share. `written_by` identifies the
- * transaction, to find out whether a commit succeeded if its reply was lost. `credential_users` has the user of each
- * credential; the credential itself is stored with the user's other rows.
+ * tables. Keys begin with the user, so that a cluster can distribute users over its nodes, except in tables that are
+ * not per user: unique values, feeds and the audit log. `limits` has the rate limits that all processes share.
+ * `written_by` identifies the transaction, to find out whether a commit succeeded if its reply was lost.
+ * `credential_users` has the user of each credential; the credential itself is stored with the user's other rows.
  */
 export const MIGRATIONS: readonly string[] = [
   `

@@ -191,25 +191,25 @@ export class PostgresPodcasts implements PodcastStore {
     return false;
   }
 
-  async claim(id: string, at: Date, until: Date): Promise<PodcastRecord | undefined> {
+  async claim(id: string, at: Date, leaseUntil: Date): Promise<PodcastRecord | undefined> {
     const [row] = await this.#query(
       `update earmark.podcasts set lease_until = $3 where feed = $1 and lease_until <= $2 and next_at <= $2
        returning ${COLUMNS}`,
       id,
       at.getTime(),
-      until.getTime(),
+      leaseUntil.getTime(),
     );
     return row && toRecord(row);
   }
 
-  record(id: string, until: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean> {
+  record(id: string, leaseUntil: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean> {
     const values = toValues(record, (digits) => digits);
     const sets = RECORD_COLUMNS.map((name, index) => `${name} = $${index + 3}`).join(", ");
     return this.#postgres.retry((connection) =>
       transact(connection, async () => {
         const { rowCount } = await connection.query(
           `update earmark.podcasts set ${sets}, lease_until = 0 where feed = $1 and lease_until = $2`,
-          [id, until.getTime(), ...values],
+          [id, leaseUntil.getTime(), ...values],
         );
         if (rowCount !== 1) return false;
         for (const size of artwork === undefined ? [] : (["small", "large"] as const)) {

@@ -153,7 +153,7 @@ class PostgresStore implements Store {
     return users.map((user) => found.get(user) ?? 0);
   }
 
-  changeRows(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows> {
+  readChanges(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows> {
     return this.#postgres.retry(async (connection) => {
       const values = [user, position.sequence, position.removalsAfter, limit + 1];
       const { rows } = await connection.query({ ...this.#postgres.toQuery(CHANGES), values });

@@ -5,7 +5,10 @@ import { DELETED } from "./keys.ts";
 /** How many recorded removals are read, including those whose ids were added again. */
 const MAX_READ = 10_000;
 
-/** Parameters: the user and a limit. Changing a subscription to another feed records a removal too, but the id stays in the list. */
+/**
+ * Parameters: the user and a limit. Leaves out ids that are in the list: they were added again, or their subscription was
+ * changed to another feed, which records a removal too.
+ */
 export function removalsQuery(schema: "" | "earmark."): string {
   return `
     select id, feed_url, removed_at, title, folders from (

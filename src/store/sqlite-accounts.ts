@@ -37,9 +37,9 @@ import { wrapReadErrors } from "./sqlite-file.ts";
 import { type PeopleChange, PeopleWriter } from "./sqlite-people.ts";
 import type { PodcastWriter } from "./sqlite-podcasts.ts";
 import { Statements } from "./sqlite-statements.ts";
-import { tablesDeleted } from "./tables.ts";
+import { tablesByDeletion } from "./tables.ts";
 
-/** An account change, as sent to the writer thread, which replies with one of the numbers below. */
+/** An account change, as sent to the writer thread, which replies with one of the numbers below, or in sqlite-people.ts. */
 export type AccountChange =
   | ({ readonly kind: "create"; readonly user: UserId; readonly at: number } & NewAccount)
   | ({ readonly kind: "password"; readonly user: UserId; readonly at: number } & NewPassword)
@@ -194,9 +194,9 @@ export class AccountWriter {
     if (!isAlone && this.#people.isLastAdmin(user)) return LAST_ADMIN;
     this.#people.addAuditEntry("account-deleted", referenceOf({ name, issuer }), actor, at);
     this.#run("delete from identities where key = ?", identityKey(name, issuer));
-    for (const table of tablesDeleted("at-once")) this.#run(`delete from ${table} where user_id = ?`, user);
+    for (const table of tablesByDeletion("at-once")) this.#run(`delete from ${table} where user_id = ?`, user);
     // Tables have sequence numbers of their own; the highest decides how many steps there are.
-    const numbers = tablesDeleted("in-steps").map(
+    const numbers = tablesByDeletion("in-steps").map(
       (table) => `(select coalesce(max(sequence), 0) from ${table} where user_id = lists.user_id)`,
     );
     this.#run(
@@ -217,7 +217,7 @@ export class AccountWriter {
     if (row === undefined) return DONE;
     const remaining = row[0] - ERASE_BATCH_SIZE;
     this.#podcasts.eraseUsedOnlyBy(user, remaining);
-    for (const table of tablesDeleted("in-steps"))
+    for (const table of tablesByDeletion("in-steps"))
       this.#run(`delete from ${table} where user_id = ? and sequence > ?`, user, remaining);
     if (remaining > 0) {
       this.#run("update erasures set remaining = ? where user_id = ?", remaining, user);

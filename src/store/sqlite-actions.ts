@@ -39,13 +39,13 @@ export function toAction(row: ActionRow): StoredAction {
   };
 }
 
-export function lastAction(statements: Statements, user: UserId): number {
+export function lastActionSequence(statements: Statements, user: UserId): number {
   return statements.get<[number | null]>("select max(sequence) from episode_actions where user_id = ?", user)?.[0] ?? 0;
 }
 
 /** Stores uploaded actions inside the transaction of the writer thread. */
 export function addActions(statements: Statements, user: UserId, packed: PackedActions): Progress {
-  const before = lastAction(statements, user);
+  const before = lastActionSequence(statements, user);
   const actions = unpackActions(packed) as KeyedAction[];
   const keys = actionKeys(actions);
   // A long upload usually has only new actions, so stored actions are looked up only after an insert conflicts with one.

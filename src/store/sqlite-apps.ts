@@ -28,7 +28,7 @@ import {
 } from "../sync-marks.ts";
 import { yieldTurn } from "../turns.ts";
 import { DELETED, feedKey } from "./keys.ts";
-import { ACTIONS, type ActionRow, addActions, lastAction, toAction } from "./sqlite-actions.ts";
+import { ACTIONS, type ActionRow, addActions, lastActionSequence, toAction } from "./sqlite-actions.ts";
 import { wrapReadErrors } from "./sqlite-file.ts";
 import { Statements } from "./sqlite-statements.ts";
 
@@ -47,8 +47,8 @@ const MARK = "select stamp, sequence from sync_marks where user_id = ? and kind 
 /** How many sequence numbers are counted at a time. */
 const WINDOW = 2_000;
 /**
- * The oldest and the newest mark, and the last ones up to the stamp and to each sequence number. Oldest first, without
- * duplicates.
+ * The oldest mark, the newest, the last one whose stamp is at most `stamp`, and for each of `sequences` the last one whose
+ * sequence number is at most that. Oldest first, without duplicates.
  */
 function readMarks(
   statements: Statements,
@@ -210,7 +210,7 @@ export class SqliteApps implements AppStore {
 
   #readState(user: UserId, kind: SyncKind, client: Client, since: number): SyncState {
     const list = this.#statements.get<[number]>("select sequence from lists where user_id = ?", user)?.[0] ?? 0;
-    const sequence = kind === "feeds" || list === DELETED ? list : lastAction(this.#statements, user);
+    const sequence = kind === "feeds" || list === DELETED ? list : lastActionSequence(this.#statements, user);
     const seen = readSeen(this.#statements, user, kind, client);
     const marks = readMarks(this.#statements, user, kind, {
       stamp: since,
@@ -264,7 +264,7 @@ export class SqliteApps implements AppStore {
     for await (const after of this.#windows(
       user,
       0,
-      wrapReadErrors(() => lastAction(this.#statements, user)),
+      wrapReadErrors(() => lastActionSequence(this.#statements, user)),
     )) {
       const window = { after, upTo: after + WINDOW, limit: size - items.length, feed };
       const { where, values } = conditionOf(user, window);

@@ -50,7 +50,10 @@ export function replaceFile(given: string, nameOldDatabase: (path: string) => st
   }
 }
 
-/** Durably links a database under a second name. A damaged one keeps its write-ahead log, which SQLite might delete. */
+/**
+ * Durably links a database under a second name. Its write-ahead log is linked first, because SQLite might delete it, and
+ * kept only if the database is damaged and the log cannot be merged.
+ */
 function keepFile(path: string, kept: string): void {
   if (existsSync(`${path}-wal`)) linkFile(`${path}-wal`, `${kept}-wal`);
   try {

@@ -47,7 +47,7 @@ export class ListWriter {
     };
     this.byId = prepare(`${ITEM} where user_id = ? and id = ?`);
     this.byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
-    // Any other conflict is a bug.
+    // Conflicts of feed or id are expected; any other is a bug.
     this.insert = prepare(`
       insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at, title, folders)
       values (?, ?, ?, ?, ?, ?, ?, ?)

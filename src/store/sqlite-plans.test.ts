@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { everySubscription } from "../subscriptions.ts";
-import { A, createAppContext, play, url } from "./apps-support.ts";
+import { A, createAppContext, play, url } from "./apps-test-support.ts";
 import { openStore } from "./engines.ts";
 
 /** The plan of each statement that the main thread has prepared. */
@@ -33,7 +33,7 @@ test("plans: statements of a request → none reads all rows of a table or of a 
   await store.apps.actionPage(user, { offset: 0, size: 10, feed: "feeds.example/a" });
   await store.apps.spellings(user, ["feeds.example/a"]);
   await store.page(user, { offset: 0, size: 10 });
-  await store.changeRows(user, { sequence: 0, removalsAfter: 0 }, 10);
+  await store.readChanges(user, { sequence: 0, removalsAfter: 0 }, 10);
   for await (const items of everySubscription(store, user)) assert.ok(items.length > 0);
   const checked = [...plans].filter(([sql]) => sql.includes("user_id = ?"));
   assert.ok(checked.length > 10);

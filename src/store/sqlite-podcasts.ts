@@ -33,11 +33,11 @@ import { Statements } from "./sqlite-statements.ts";
 export type PodcastChange =
   | { readonly kind: "create"; readonly feeds: readonly Uint8Array[]; readonly at: number }
   | { readonly kind: "refresh"; readonly feed: Uint8Array; readonly at: number }
-  | { readonly kind: "claim"; readonly feed: Uint8Array; readonly at: number; readonly until: number }
+  | { readonly kind: "claim"; readonly feed: Uint8Array; readonly at: number; readonly leaseUntil: number }
   | {
       readonly kind: "record";
       readonly feed: Uint8Array;
-      readonly until: number;
+      readonly leaseUntil: number;
       readonly record: PodcastRecord;
       readonly artwork: StoredArtwork | undefined;
     }
@@ -78,7 +78,7 @@ export class PodcastWriter {
       case "claim":
         return this.#statements.run(
           "update podcasts set lease_until = ?3 where feed = ?1 and lease_until <= ?2 and next_at <= ?2",
-          ...[change.feed, change.at, change.until],
+          ...[change.feed, change.at, change.leaseUntil],
         );
       case "record":
         return this.#store(change);
@@ -93,8 +93,8 @@ export class PodcastWriter {
     }
   }
 
-  #store({ feed, until, record, artwork }: PodcastChange & { kind: "record" }): number {
-    const stored = this.#statements.run(RECORD, ...toValues(record, idKey), feed, until);
+  #store({ feed, leaseUntil, record, artwork }: PodcastChange & { kind: "record" }): number {
+    const stored = this.#statements.run(RECORD, ...toValues(record, idKey), feed, leaseUntil);
     if (stored === 0 || artwork === undefined) return stored;
     const add = "insert or replace into artwork (feed, size, hash, bytes) values (?, ?, ?, ?)";
     for (const size of ["small", "large"] as const)
@@ -256,16 +256,18 @@ export class SqlitePodcasts implements PodcastStore {
     return users.some((user) => this.#all(sql, user, since.getTime()).length > 0);
   }
 
-  async claim(id: string, at: Date, until: Date): Promise<PodcastRecord | undefined> {
+  async claim(id: string, at: Date, leaseUntil: Date): Promise<PodcastRecord | undefined> {
     const feed = idKey(id);
-    const claimed = await this.#write({ kind: "claim", feed, at: at.getTime(), until: until.getTime() });
+    const claimed = await this.#write({ kind: "claim", feed, at: at.getTime(), leaseUntil: leaseUntil.getTime() });
     if (claimed === 0) return undefined;
     const [row] = this.#all(`select ${COLUMNS} from podcasts where feed = ?`, feed);
     return row && toRecord(row);
   }
 
-  async record(id: string, until: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean> {
-    return (await this.#write({ kind: "record", feed: idKey(id), until: until.getTime(), record, artwork })) > 0;
+  async record(id: string, leaseUntil: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean> {
+    return (
+      (await this.#write({ kind: "record", feed: idKey(id), leaseUntil: leaseUntil.getTime(), record, artwork })) > 0
+    );
   }
 
   async feedsAfter(position: FeedPosition | undefined, limit: number) {

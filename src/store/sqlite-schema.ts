@@ -8,9 +8,10 @@ export const APPLICATION_ID = 0x4541524d;
  * Append-only: released migrations never change. The schema version is the number of migrations.
  *
  * Every change to a user's list takes that user's next sequence number. An item keeps the number under which it was
- * added, which is also its position in the list; `update_sequence` is that of its last update, or 0. A removal is recorded
- * under its own number, with what is needed to restore the item and the number under which it was added, so that other
- * devices learn of it. Removals up to `forgotten_sequence` may have been erased, or were recorded by a version that kept no URL.
+ * added, which also determines its place in the list; `update_sequence` is that of its last update, or 0. A removal is
+ * recorded under its own number, with what is needed to restore the item and the number under which it was added, so
+ * that other devices learn of it. Removals up to `forgotten_sequence` may have been erased, or were recorded by a
+ * version that kept no URL.
  *
  * A subscription's own title and its folders, one per line, are null when not set.
  *

@@ -61,6 +61,7 @@ export async function openSqlite(path: string, options: StoreOptions): Promise<S
 class SqliteStore implements Store {
   readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
+  /** Accounts as administrators see and change them. */
   readonly people: PeopleStore;
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
@@ -143,8 +144,8 @@ class SqliteStore implements Store {
     return wrapReadErrors(() => this.#reader.sequences(users));
   }
 
-  async changeRows(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows> {
-    return wrapReadErrors(() => this.#reader.changeRows(user, position, limit));
+  async readChanges(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows> {
+    return wrapReadErrors(() => this.#reader.readChanges(user, position, limit));
   }
 
   async removals(user: UserId, limit: number): Promise<RemovedSubscription[]> {
@@ -279,7 +280,7 @@ class Reader {
     return this.snapshot(() => users.map((user) => this.#readList(user).sequence));
   }
 
-  changeRows(user: UserId, { sequence: since, removalsAfter }: ListPosition, limit: number): ChangeRows {
+  readChanges(user: UserId, { sequence: since, removalsAfter }: ListPosition, limit: number): ChangeRows {
     return this.snapshot(() => {
       const { sequence, forgottenSequence, isDeleted } = this.#readList(user);
       const isUnchanged = since >= sequence && removalsAfter >= sequence;

@@ -14,7 +14,7 @@ export interface Table {
 }
 
 /** The names of the tables whose rows are deleted in this way. */
-export function tablesDeleted(deletion: Table["deletion"]): readonly string[] {
+export function tablesByDeletion(deletion: Table["deletion"]): readonly string[] {
   return TABLES.filter((table) => table.deletion === deletion).map(({ name }) => name);
 }
 

@@ -89,7 +89,7 @@ export class WriteQueue<Job, Result> {
   }
 
   /**
-   * If no more jobs are waiting than last time, the same clients are probably sending again after each result. Then it
+   * If the number of waiting jobs has not grown since last time, the same clients are probably sending again after each result. Then it
    * takes only half of them, so that two groups of equal size take turns, and one is written while the results of the
    * other are sent. Otherwise 32 clients could end up in groups of 1 and 31, and the writer would wait after the small
    * one.

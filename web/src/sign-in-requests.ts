@@ -30,7 +30,7 @@ function createSignInRequests(options: ClientOptions) {
 
     /** `passkey` is the JSON form of what the browser returned. */
     async addPasskey(added: { readonly label: string; readonly passkey: object }): Promise<void> {
-      await sendResource(send, PATHS.passkey, "passkey", added, { isUnsafe: true });
+      await sendResource(send, PATHS.passkey, "passkey", added, { atMostOnce: true });
     },
 
     async signIn(passkey: object): Promise<void> {
