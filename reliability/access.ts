@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, connect, createServer } from "node:net";
-import { startWithAccounts, withHead } from "../test/support/access.ts";
+import { startWithAccounts, targetsOf } from "../test/support/access.ts";
 import { AccessMatrix } from "../test/support/access-matrix.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import type { Findings, ReliabilityTest, Run } from "./reliability-test.ts";
@@ -39,8 +39,8 @@ async function tryAll(
   const clocked = await startWithAccounts(settings, run.onEnd);
   const { port, server } = clocked.server;
   const matrix = await AccessMatrix.open(clocked, names, await front(run, port));
-  const doors = server.routes
-    .flatMap(({ method, path }) => withHead([method]).map((each): Door => [each, path]))
+  const doors = targetsOf(server.routes)
+    .map(({ method, path }): Door => [method, path])
     .filter((door) => isChosen(door.join(" ")));
   const violations: string[] = [];
   for (const [method, url] of doors) {

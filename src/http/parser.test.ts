@@ -151,6 +151,20 @@ test("parser: parsed bodies are still in use → the next waits until one is don
   assert.deepEqual(await Promise.all(results), ["not written", ...Array(9).fill(undefined)]);
 });
 
+test("parser: bodies over 8 MiB → each has a new thread, so that no memory of the last one remains", async (t) => {
+  const started: unknown[] = [];
+  const count = (worker: unknown) => started.push(worker);
+  process.on("worker", count);
+  t.after(() => process.off("worker", count));
+  const parseBytes = (length: number) => {
+    const bytes = Buffer.concat([opml("https://a.example/"), Buffer.alloc(length, " ")]);
+    return huge.parse({ kind: "opml", bytes }, "ann", noCharge, always, unchanged<Entry>);
+  };
+  const huge = new Parser(16 * MIB);
+  for (const length of [8 * MIB, 8 * MIB, 2 * MIB, 2 * MIB]) assert.equal((await parseBytes(length)).length, 1);
+  assert.equal(started.length, 3);
+});
+
 test("parser: document of 320,000 values → parsed, one more → rejected", async () => {
   const documentOf = (values: number) => `{"x":[${"1,".repeat(values - 2)}1]}`;
   await assert.rejects(readDocument(documentOf(320_000)), isRejected("malformed-document"));

@@ -18,6 +18,8 @@ const TIMEOUT_MS = 10_000;
  */
 const BASE_MIB = 64;
 const HEAP_PER_BYTE = 24;
+/** After a longer body the thread exits, because V8 would keep what the body needed until the next one. */
+const HUGE_BYTES = 8 * 1024 * 1024;
 /** An idle thread exits after this time. */
 const IDLE_MS = 10_000;
 
@@ -129,6 +131,7 @@ class ParserThread {
   async #parseNow(job: ParseJob, isConnected: () => boolean): Promise<readonly unknown[]> {
     if (!isConnected()) throw failure("body-incomplete");
     const worker = this.#worker ?? this.#start();
+    const isHuge = job.bytes.length > HUGE_BYTES;
     const timer = setTimeout(() => void worker.terminate(), TIMEOUT_MS);
     try {
       const items: unknown[] = [];
@@ -144,6 +147,10 @@ class ParserThread {
       }
     } finally {
       clearTimeout(timer);
+      if (isHuge) {
+        this.#worker = undefined;
+        await worker.terminate();
+      }
     }
   }
 
