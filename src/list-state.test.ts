@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc } from "../test/support/properties.ts";
-import { isState, readState, stateAt, writeState } from "./list-state.ts";
+import { isState, readState, stateAtPosition, stateAtSequence } from "./list-state.ts";
 
 const number = fc.oneof(fc.nat(), fc.integer({ min: 0, max: 2 ** 48 - 1 }));
 const user = fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER });
@@ -11,7 +11,7 @@ test("state: any position → 36 characters for URLs and headers, and read back"
   fc.assert(
     fc.property(epoch, user, number, number, (bytes, owner, one, other) => {
       const position = { sequence: Math.min(one, other), removalsAfter: Math.max(one, other) };
-      const state = writeState(bytes, owner, position);
+      const state = stateAtPosition(bytes, owner, position);
       assert.match(state, /^[A-Za-z0-9_-]{36}$/);
       assert.ok(isState(state));
       assert.deepEqual(readState(state, bytes, owner), position);
@@ -22,7 +22,7 @@ test("state: any position → 36 characters for URLs and headers, and read back"
 test("state: of another user or epoch, or with a changed character → undefined or another position", () => {
   fc.assert(
     fc.property(epoch, user, number, fc.nat({ max: 35 }), (bytes, owner, sequence, at) => {
-      const state = stateAt(bytes, owner, sequence);
+      const state = stateAtSequence(bytes, owner, sequence);
       assert.equal(readState(state, bytes, owner === 1 ? 2 : owner - 1), undefined);
       const other = Uint8Array.from(bytes, (byte, index) => (index === at % 8 ? byte ^ 1 : byte));
       assert.equal(readState(state, other, owner), undefined);
@@ -35,11 +35,11 @@ test("state: of another user or epoch, or with a changed character → undefined
 
 test("state: `removalsAfter` below its sequence number → undefined", () => {
   const bytes = new Uint8Array(8);
-  assert.equal(readState(writeState(bytes, 1, { sequence: 2, removalsAfter: 1 }), bytes, 1), undefined);
+  assert.equal(readState(stateAtPosition(bytes, 1, { sequence: 2, removalsAfter: 1 }), bytes, 1), undefined);
 });
 
 test("state: any other text → not a state", () => {
-  const state = stateAt(new Uint8Array(8), 1, 1);
+  const state = stateAtSequence(new Uint8Array(8), 1, 1);
   for (const text of [
     "",
     state.slice(1),

@@ -13,7 +13,7 @@ const STATE = /^[\w-]{36}$/;
  * The state of a list, as clients get it: opaque, and different for every user and for every epoch of a database. A
  * database gets a new epoch when its history may have been replaced.
  */
-export function writeState(epoch: Uint8Array, user: UserId, { sequence, removalsAfter }: ListPosition): string {
+export function stateAtPosition(epoch: Uint8Array, user: UserId, { sequence, removalsAfter }: ListPosition): string {
   const numbers = Buffer.allocUnsafe(2 * NUMBER_BYTES);
   numbers.writeUIntBE(sequence, 0, NUMBER_BYTES);
   numbers.writeUIntBE(removalsAfter, NUMBER_BYTES, NUMBER_BYTES);
@@ -34,8 +34,8 @@ function writePrefix(epoch: Uint8Array, user: UserId): string {
 }
 
 /** The state of a list at this sequence number. */
-export function stateAt(epoch: Uint8Array, user: UserId, sequence: number): string {
-  return writeState(epoch, user, positionAt(sequence));
+export function stateAtSequence(epoch: Uint8Array, user: UserId, sequence: number): string {
+  return stateAtPosition(epoch, user, positionAt(sequence));
 }
 
 /** Whether the text has the form of a state. */
@@ -48,5 +48,5 @@ export function readState(text: string, epoch: Uint8Array, user: UserId): ListPo
   const bytes = Buffer.from(text, "base64url");
   const sequence = bytes.readUIntBE(PREFIX_BYTES, NUMBER_BYTES);
   const position = { sequence, removalsAfter: bytes.readUIntBE(PREFIX_BYTES + NUMBER_BYTES, NUMBER_BYTES) };
-  return writeState(epoch, user, position) === text && sequence <= position.removalsAfter ? position : undefined;
+  return stateAtPosition(epoch, user, position) === text && sequence <= position.removalsAfter ? position : undefined;
 }

@@ -49,7 +49,7 @@ export const SETTINGS = {
   ],
   EARMARK_PUBLIC_URL: [
     "",
-    "URL at which people reach the server, such as https://pods.example, with EARMARK_BASE_PATH if there is one. Links, QR codes, logins and passkeys use it; if empty, they use the URL of the request, and commands print links without scheme and host.",
+    "URL at which people reach the server, such as https://pods.example, with EARMARK_BASE_PATH if there is one. Links, QR codes, app logins, passkeys and the identity provider use it; if empty, they use the URL of the request, and commands print links without scheme and host.",
   ],
   EARMARK_ALLOWED_HOSTS: [
     "",

@@ -66,7 +66,7 @@ export interface ListPage<Item> {
   readonly next: string | undefined;
 }
 
-/** The server's result for one operation; undefined if there is none. */
+/** The server's result for one operation: null for a removal, undefined if the response has no result for it. */
 export type Reply = Subscription | ErrorObject | null | undefined;
 
 /** Parses a document. Any failure means that the response is invalid. */

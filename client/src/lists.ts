@@ -65,7 +65,7 @@ export async function* iterateSubscriptions(
   let query: string | undefined = pageQuery(1, pageSize, include);
   let lastTotal = 0;
   let mustGoBack = false;
-  let maxSeen = MAX_ITEMS;
+  let maxItems = MAX_ITEMS;
   /**
    * How many more pages may have nothing new. Each step back allows two: the page it goes back to, and the one that is
    * then read again.
@@ -84,8 +84,8 @@ export async function* iterateSubscriptions(
     if (mustGoBack && prev) {
       query = prev;
       allowedRepeats += 2;
-      // Limits how often it can go back.
-      maxSeen -= MAX_PAGE_SIZE;
+      // Going back counts as well, so that it cannot go on forever.
+      maxItems -= MAX_PAGE_SIZE;
       continue;
     }
     const { size } = seen;
@@ -95,7 +95,7 @@ export async function* iterateSubscriptions(
       yield item;
     }
     if (seen.size === size) allowedRepeats -= 1;
-    if (next && (allowedRepeats < 0 || seen.size > maxSeen)) throw invalidResponse("endless-list", "Endless List");
+    if (next && (allowedRepeats < 0 || seen.size > maxItems)) throw invalidResponse("endless-list", "Endless List");
     query = next;
   }
 }

@@ -157,7 +157,7 @@ class StoredReplica implements Replica {
     await this.#lock(
       "sync",
       async () => {
-        // Another tab may have sent some of it.
+        // Another tab may already have sent some of the queued edits.
         await this.readStorage("queue");
         await this.#push(signal);
         await this.#pull(signal);

@@ -190,8 +190,8 @@ export interface ImportEntry {
   readonly code: ErrorCode | null;
   readonly detail: string | null;
   /**
-   * Id of the new subscription; in a preview, the id that an import would give it. Pass it to `subscribe`, with title and
-   * folders.
+   * Id of the new subscription; in a preview, the id that an import would give it. To add only some feeds after a preview,
+   * pass it to `subscribe`, with title and folders.
    */
   readonly subscriptionId: string | null;
 }
@@ -310,7 +310,7 @@ export interface Client extends AppMethods {
    * this call and now is, with this id.
    */
   subscribe(feeds: Iterable<Feed>, options?: SubscribeOptions): Promise<SubscribeResult[]>;
-  /** Iterates over all subscriptions, oldest first. Removing items meanwhile does not skip others. */
+  /** Iterates over all subscriptions, oldest first. If items are removed meanwhile, no other is skipped. */
   subscriptions(
     options?: CallOptions & IncludeOptions & { readonly pageSize?: number | undefined },
   ): AsyncIterableIterator<Subscription>;

@@ -51,14 +51,14 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   list: {
     operands: [],
     options: ["attention", "removed", "json", ...LOCATION],
-    summary: "List subscriptions with id, timestamp, feed URL and title, oldest first",
+    summary: "List subscriptions with id, time of subscription, feed URL and title, oldest first",
     examples: [
       ["earmark list", "List subscriptions in the local database"],
       [
         "earmark list --attention",
-        "List only subscriptions whose feeds have moved, deny access, are failing or are gone. Prints status, since when, feed URL, new URL, title",
+        "List only subscriptions whose feeds have moved, deny access, are failing or are gone. Prints status, start time of the status, feed URL, new URL, title",
       ],
-      ["earmark list --removed", "List what was removed recently, newest first: id, timestamp, feed URL, title"],
+      ["earmark list --removed", "List what was removed recently, newest first: id, time of removal, feed URL, title"],
       ["earmark list --json | jq .feed_url", "Process the list in a script; JSON also has folders and podcast details"],
     ],
     run: async (terminal, options) => {

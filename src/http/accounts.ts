@@ -18,7 +18,7 @@ import { writeOne, writePageOf } from "../jsonapi/document.ts";
 import { writeAccountExport } from "../jsonapi/export.ts";
 import { readPasswordReset } from "../jsonapi/people.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
-import { stateAt } from "../list-state.ts";
+import { stateAtSequence } from "../list-state.ts";
 import { MAX_PASSKEYS, type Passkeys, toPasskey } from "../passkeys.ts";
 import { everySubscription, type UserId } from "../subscriptions.ts";
 import { admitTransfer } from "./admission.ts";
@@ -51,7 +51,7 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
       ]);
       const { credential } = caller;
       const document = writeOne(ownAccountResource(account, basePath), {
-        state: stateAt(store.epoch, caller.user, sequence),
+        state: stateAtSequence(store.epoch, caller.user, sequence),
         credential:
           credential === undefined ? null : { kind: credential.kind, id: credential.id, scope: credential.scope },
         counts: { subscriptions: total, tokens: tokens.length, sessions: sessions.length },

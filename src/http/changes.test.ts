@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { asNewUser } from "../../test/support/http-accounts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "../../test/support/server.ts";
-import { stateAt } from "../list-state.ts";
+import { stateAtSequence } from "../list-state.ts";
 import { LOCAL_USER } from "../subscriptions.ts";
 
 const shared = await startServer({ EARMARK_ACCOUNTS: "true" });
@@ -208,12 +208,12 @@ describe("changes", () => {
     await bulk(other, add(newId(), feed()));
     const { epoch } = server.store;
     const state: string = (await changes(server)).meta.state;
-    assert.equal(stateAt(epoch, LOCAL_USER, 1), state);
+    assert.equal(stateAtSequence(epoch, LOCAL_USER, 1), state);
     const expired = [
       (await changes(other)).meta.state,
-      stateAt(epoch, LOCAL_USER + 1, 1),
-      stateAt(epoch, LOCAL_USER, 2),
-      stateAt(epoch, LOCAL_USER, 2 ** 48 - 1),
+      stateAtSequence(epoch, LOCAL_USER + 1, 1),
+      stateAtSequence(epoch, LOCAL_USER, 2),
+      stateAtSequence(epoch, LOCAL_USER, 2 ** 48 - 1),
       `B${state.slice(1)}`,
       "A".repeat(36),
       "_".repeat(36),

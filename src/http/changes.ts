@@ -2,7 +2,7 @@ import { changesSince } from "../changes.ts";
 import { failure } from "../errors.ts";
 import { type StateMeta, toStateMeta, writeChanges, writeRemovals } from "../jsonapi/changes.ts";
 import type { ChangesQuery } from "../jsonapi/query.ts";
-import { readState, stateAt } from "../list-state.ts";
+import { readState, stateAtSequence } from "../list-state.ts";
 import { listRemovals } from "../removals.ts";
 import { type SequenceRange, START, type SubscriptionStore, type UserId } from "../subscriptions.ts";
 import { JSON_API } from "./dialect.ts";
@@ -60,7 +60,7 @@ export async function respondIfUnchanged(
 ): Promise<boolean> {
   if (request.headers["if-none-match"] === undefined) return false;
   const [sequence = 0] = await store.sequences([user]);
-  const tag = etagOf(stateAt(store.epoch, user, sequence));
+  const tag = etagOf(stateAtSequence(store.epoch, user, sequence));
   const isCurrent = matchesEtag(request, tag);
   if (isCurrent) respondUnchanged(response, tag);
   return isCurrent;

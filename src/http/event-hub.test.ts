@@ -5,7 +5,7 @@ import { connect } from "node:net";
 import { beforeEach, mock, test } from "node:test";
 import { listen } from "../../test/support/listen.ts";
 import { failure, RequestFailure } from "../errors.ts";
-import { stateAt } from "../list-state.ts";
+import { stateAtSequence } from "../list-state.ts";
 import type { UserId } from "../subscriptions.ts";
 import { EventHub } from "./event-hub.ts";
 
@@ -46,7 +46,7 @@ class Client extends EventEmitter {
   events(user: UserId): number[] {
     const states = [...this.text.matchAll(/^event: state\ndata: \{"subscriptions":"(.{36})"\}\n\n/gm)];
     return states.map(([, state]) =>
-      Array.from({ length: 100 }, (_, n) => n).findIndex((n) => stateAt(EPOCH, user, n) === state),
+      Array.from({ length: 100 }, (_, n) => n).findIndex((n) => stateAtSequence(EPOCH, user, n) === state),
     );
   }
 }
@@ -100,7 +100,7 @@ test("open: any list → headers, retry and the current state at once", async ()
   const { lists, open } = start();
   lists.set(ANN, 3);
   const client = await open(ANN);
-  const state = stateAt(EPOCH, ANN, 3);
+  const state = stateAtSequence(EPOCH, ANN, 3);
   assert.equal(client.text, `head\n\nretry: 5000\n\nevent: state\ndata: {"subscriptions":"${state}"}\n\n`);
 });
 

@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { failure, RequestFailure } from "../errors.ts";
-import { stateAt } from "../list-state.ts";
+import { stateAtSequence } from "../list-state.ts";
 import type { SubscriptionStore, UserId } from "../subscriptions.ts";
 
 export const MAX_STREAMS_PER_USER = 10;
@@ -174,7 +174,7 @@ export class EventHub {
   }
 
   #eventOf(user: UserId, { sequence }: Channel): string {
-    const state = stateAt(this.#options.store.epoch, user, sequence);
+    const state = stateAtSequence(this.#options.store.epoch, user, sequence);
     return `event: state\ndata: {"subscriptions":"${state}"}\n\n`;
   }
 

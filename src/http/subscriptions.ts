@@ -11,7 +11,7 @@ import {
   writeSubscription,
   writeSubscriptionPage,
 } from "../jsonapi/subscriptions.ts";
-import { stateAt } from "../list-state.ts";
+import { stateAtSequence } from "../list-state.ts";
 import { isRefusal, type Page, type UserId } from "../subscriptions.ts";
 import type { Principal } from "./authenticate.ts";
 import { readJson } from "./body.ts";
@@ -50,7 +50,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     const page = await readPage(user, query);
     const feedUrls = page.items.map(({ feedUrl }) => feedUrl);
     const versions = await store.podcasts.versions(feedUrls);
-    const state = stateAt(store.epoch, user, page.sequence);
+    const state = stateAtSequence(store.epoch, user, page.sequence);
     const tag = etagOf(`${state}.${podcastsTag(versions.map(({ checkedAt }) => checkedAt))}`);
     if (matchesEtag(request, tag)) return respondUnchanged(response, tag);
     const podcasts = await writer.write(feedUrls, versions, query.podcastFields);
@@ -64,7 +64,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
       if (query.includesPodcast === true) return listWithPodcasts(call);
       if (await respondIfUnchanged(request, response, store, user)) return;
       const page = await readPage(user, query);
-      const state = stateAt(store.epoch, user, page.sequence);
+      const state = stateAtSequence(store.epoch, user, page.sequence);
       respond(response, 200, JSON_API, writeSubscriptionPage(page, query, basePath, state), etagOf(state));
     },
 

@@ -1,4 +1,4 @@
-import { stateAt, writeState } from "../list-state.ts";
+import { stateAtPosition, stateAtSequence } from "../list-state.ts";
 import type { ChangePage, RemovedSubscription, SequenceRange, UserId } from "../subscriptions.ts";
 import { PLAIN } from "./media-type.ts";
 import type { ChangesQuery } from "./query.ts";
@@ -16,7 +16,7 @@ export interface StateMeta {
 }
 
 export function toStateMeta(epoch: Uint8Array, user: UserId, { sequenceBefore, sequence }: SequenceRange): StateMeta {
-  return { state: stateAt(epoch, user, sequence), state_before: stateAt(epoch, user, sequenceBefore) };
+  return { state: stateAtSequence(epoch, user, sequence), state_before: stateAtSequence(epoch, user, sequenceBefore) };
 }
 
 export function writeChanges(
@@ -24,7 +24,7 @@ export function writeChanges(
   { size }: ChangesQuery,
   { epoch, user, basePath }: { readonly epoch: Uint8Array; readonly user: UserId; readonly basePath: string },
 ): string {
-  const state = writeState(epoch, user, next);
+  const state = stateAtPosition(epoch, user, next);
   const link = hasMore ? JSON.stringify(`${basePath}${PATH}?page[after]=${state}&page[size]=${size}`) : "null";
   const data = changed.map((item) => writeSubscriptionResource(item, basePath)).join(",");
   const meta = JSON.stringify({ removed: removed.map(({ id }) => ({ id })), state, has_more: hasMore });

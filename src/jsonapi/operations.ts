@@ -91,7 +91,7 @@ function isSame(ref: unknown, data: Readonly<Record<string, unknown>>): boolean 
 
 const HEAD = `{"jsonapi":${JSON.stringify(ATOMIC.jsonapi)},"atomic:results":[`;
 
-/** Result N is the outcome of operation N. */
+/** Result N is the outcome of operation N. A malformed operation is its own outcome. */
 export function writeResults(
   operations: readonly Operation[],
   outcomes: readonly (Outcome | Malformed)[],
@@ -127,7 +127,7 @@ function writeResult(
 ): string {
   const toDocumentPointer = () => `/${OPERATIONS}/${index}`;
   if (isMalformed(operation)) return writeErrors(malformedError(operation, toDocumentPointer));
-  if (outcome === undefined || isMalformed(outcome)) throw new Error("a valid operation has no outcome");
+  if (outcome === undefined || isMalformed(outcome)) throw new Error("the store has no outcome for a valid operation");
   if (isRefusal(outcome)) return writeErrors(refusalError(outcome, operation, toDocumentPointer));
   return operation.kind === "remove" ? '{"data":null}' : `{"data":${writeSubscriptionResource(outcome, basePath)}}`;
 }

@@ -38,7 +38,7 @@ type Parameters = ReadonlyMap<string, string>;
  * wrong results.
  */
 export function readListQuery(query: string): ListQuery {
-  const parameters = readParameters(query, [...PAGE_PARAMETERS, ...FIELDS_PARAMETERS, FEED_URL_PARAMETER]);
+  const parameters = readParameters(query, [...PAGE_PARAMETERS, ...SELECTION_PARAMETERS, FEED_URL_PARAMETER]);
   return { ...readPage(parameters), ...readSelection(parameters), filter: readFilter(parameters) };
 }
 
@@ -108,25 +108,31 @@ export function readRemovalsQuery(query: string): Pick<ChangesQuery, "size"> {
 
 /** Query string of a request for one subscription. */
 export function readFieldsQuery(query: string): FieldsQuery {
-  return readSelection(readParameters(query, FIELDS_PARAMETERS));
+  return readSelection(readParameters(query, SELECTION_PARAMETERS));
 }
 
 /** Query string of a request for one podcast. */
 export function readPodcastQuery(query: string): FieldsQuery {
-  return { podcastFields: readFields(readParameters(query, [PODCAST_PARAMETER]), PODCAST_PARAMETER, PODCAST_FIELDS) };
+  return {
+    podcastFields: readFields(
+      readParameters(query, [PODCAST_FIELDS_PARAMETER]),
+      PODCAST_FIELDS_PARAMETER,
+      PODCAST_FIELDS,
+    ),
+  };
 }
 
-const SUBSCRIPTION_PARAMETER = `fields[${SUBSCRIPTION_TYPE}]`;
-const PODCAST_PARAMETER = `fields[${PODCAST_TYPE}]`;
+const SUBSCRIPTION_FIELDS_PARAMETER = `fields[${SUBSCRIPTION_TYPE}]`;
+const PODCAST_FIELDS_PARAMETER = `fields[${PODCAST_TYPE}]`;
 const INCLUDE_PARAMETER = "include";
-const FIELDS_PARAMETERS = [SUBSCRIPTION_PARAMETER, INCLUDE_PARAMETER, PODCAST_PARAMETER];
+const SELECTION_PARAMETERS = [SUBSCRIPTION_FIELDS_PARAMETER, INCLUDE_PARAMETER, PODCAST_FIELDS_PARAMETER];
 
 function readSelection(parameters: Parameters): FieldsQuery {
   const include = parameters.get(INCLUDE_PARAMETER) ?? "";
   if (include !== "" && include !== PODCAST_TYPE) reject(INCLUDE_PARAMETER, `must be ${PODCAST_TYPE}`);
   return {
-    fields: readFields(parameters, SUBSCRIPTION_PARAMETER, SUBSCRIPTION_FIELDS),
-    podcastFields: readFields(parameters, PODCAST_PARAMETER, PODCAST_FIELDS),
+    fields: readFields(parameters, SUBSCRIPTION_FIELDS_PARAMETER, SUBSCRIPTION_FIELDS),
+    podcastFields: readFields(parameters, PODCAST_FIELDS_PARAMETER, PODCAST_FIELDS),
     includesPodcast: include !== "",
   };
 }
