@@ -75,7 +75,7 @@ export const ERRORS = {
   "too-many-operations": {
     status: 413,
     title: "Too Many Operations",
-    detail: "The request has {count} operations; the maximum is {max}. Split it into several requests.",
+    detail: "The request has {count} {items}; the maximum is {max}. Split it into several requests.",
   },
   "body-too-large": {
     status: 413,

@@ -11,7 +11,7 @@ export const SETTINGS = {
   ],
   EARMARK_DATABASE_CONNECTIONS: [
     "10",
-    "Maximum connections from this process to PostgreSQL. With a Citus cluster there are a few more, and up to twice as many while a database node hangs.",
+    "Maximum connections from this process to PostgreSQL. A Citus cluster gets one more connection per node for health checks, and up to twice this number while a node hangs.",
   ],
   EARMARK_ACCOUNTS: ["false", "true: people sign in and apps use tokens; everyone has their own list."],
   EARMARK_ALLOW_ANONYMOUS: ["false", "true: serve anyone who can reach HOST; no credentials needed."],
@@ -40,7 +40,7 @@ export const SETTINGS = {
   ],
   EARMARK_OPERATIONS_PER_MINUTE: [
     "100000",
-    "Maximum operations per account per minute in each process; beyond that, the server returns 429.",
+    "Maximum changes to subscriptions (operations; a request can have many) per account per minute in each process; beyond that, the server returns 429.",
   ],
   EARMARK_MAX_SUBSCRIPTIONS_PER_USER: ["20000", "Maximum subscriptions per account."],
   EARMARK_REMOVAL_RETENTION_DAYS: [

@@ -47,10 +47,7 @@ export interface AdminPage<Item> {
   readonly total: number;
 }
 
-/**
- * What administrators can do when they are signed in (tokens are not accepted). `resetPassword` is for the person to whom
- * an administrator has sent a reset link.
- */
+/** What administrators can do when they are signed in: tokens are not accepted. */
 export interface AdminClient {
   /** Oldest first. */
   accounts(options?: PageOptions): Promise<AdminPage<AccountSummary>>;
@@ -69,14 +66,6 @@ export interface AdminClient {
     options?: CallOptions,
   ): Promise<NewLink>;
   revokeInvitation(id: string, options?: CallOptions): Promise<boolean>;
-  /**
-   * Sets a password with the secret of a reset link, the part after `#`, and signs in. Ends every other session. This is
-   * for the person who got the link, who is not signed in.
-   */
-  resetPassword(
-    reset: { readonly secret: string; readonly password: string; readonly revokeTokens?: boolean | undefined },
-    options?: CallOptions,
-  ): Promise<void>;
   /** Newest first. */
   auditLog(options?: PageOptions): Promise<AdminPage<AuditEntry>>;
 }
@@ -133,13 +122,23 @@ export function createAdminClient(options: ClientOptions): AdminClient {
       return sendDelete(send, "/v1/invitations", id, { signal });
     },
 
-    async resetPassword({ secret, password, revokeTokens }, { signal } = {}) {
-      const attributes = { link: secret, password, revoke_tokens: revokeTokens };
-      await sendResource(send, "/v1/password-resets", "password-reset", attributes, { atMostOnce: true, signal });
-    },
-
     auditLog: (pageOptions) => page("/v1/audit-log", readEntry, pageOptions),
   };
+}
+
+/**
+ * For the person who has received a reset link. `secret` is the part of the link after `#`. Sets the password, signs in and
+ * ends every other session.
+ */
+export async function resetPassword(
+  client: ClientOptions,
+  reset: { readonly secret: string; readonly password: string; readonly revokeTokens?: boolean | undefined },
+  { signal }: CallOptions = {},
+): Promise<void> {
+  const { secret, password, revokeTokens } = reset;
+  const attributes = { link: secret, password, revoke_tokens: revokeTokens };
+  const send = createSend(createFetch(client), client);
+  await sendResource(send, "/v1/password-resets", "password-reset", attributes, { atMostOnce: true, signal });
 }
 
 function readAccount({ id, attributes }: Resource): AccountSummary {

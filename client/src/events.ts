@@ -1,5 +1,5 @@
 import { EarmarkError, invalidResponse } from "./errors.ts";
-import { anyOf, type FetchPath, readFailure, readText, sleep } from "./requests.ts";
+import { anyOf, type PathFetcher, readFailure, readText, sleep } from "./requests.ts";
 import type { CallOptions, EventsOptions, Me } from "./types.ts";
 
 /** The server sends a comment every 20 seconds. Longer silence means a lost connection, or a proxy that buffers. */
@@ -13,7 +13,7 @@ export const isAccessDenied = (error: unknown) =>
   error instanceof EarmarkError && (error.status === 401 || error.status === 403);
 
 export async function* watchState(
-  request: FetchPath,
+  request: PathFetcher,
   me: (options: CallOptions) => Promise<Me>,
   { pollMs = 60_000, signal }: EventsOptions,
 ): AsyncGenerator<string, never, undefined> {
@@ -56,7 +56,7 @@ interface StreamEvent {
 
 /** The events of one stream, until the server ends it. */
 async function* readEvents(
-  request: FetchPath,
+  request: PathFetcher,
   signal: AbortSignal | undefined,
 ): AsyncGenerator<StreamEvent, void, undefined> {
   const silence = new AbortController();

@@ -18,7 +18,7 @@ export async function fetchOne<Data, Item>(
   reader: (data: Data) => Item,
   { signal }: CallOptions = {},
 ): Promise<Item | undefined> {
-  const { text, error } = await send(`${path}/${encodeURIComponent(id)}`, { expected: 404, signal });
+  const { text, error } = await send(`${path}/${encodeURIComponent(id)}`, { allowedError: 404, signal });
   return error ? undefined : readDocument(text, ({ data }: { readonly data: Data }) => reader(data));
 }
 

@@ -34,7 +34,7 @@ export async function* sendOperations(
       method: "POST",
       contentType: `${JSON_API};ext="https://jsonapi.org/ext/atomic"`,
       body: `{"atomic:operations":[${texts.join()}]}`,
-      expected: 413,
+      allowedError: 413,
       signal,
     });
     if (error && texts.length > 1) {

@@ -95,12 +95,12 @@ export function settle(
     const { op, id } = operation;
     const error = result?.outcome === "refused" ? result.error : undefined;
     const existingId = op === "add" && error?.code === "already-subscribed" ? error.meta?.["existing_id"] : undefined;
-    // Some errors count as done: an attempt without a response, or another device, has already added or removed it.
+    // These errors count as done: an attempt whose response was lost, or another device, has added or removed the item.
     const isDone = !error || existingId === id || error.code === "not-found";
     entries = entries.flatMap((entry): Entry[] => {
       if (entry.key === key) return isDone ? [{ ...entry, isDone }] : [];
       if (isDone || op !== "add" || entry.key < key || entry.id !== id) return [entry];
-      // Later edits of it go to the existing subscription; if there is none because the add failed, they are dropped.
+      // Later edits of a new item go to the existing one instead; if it could not be added, they are dropped.
       return typeof existingId === "string" ? [{ ...entry, id: existingId }] : [];
     });
     if (!isDone && !existingId) refused.push({ operation, error });

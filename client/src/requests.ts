@@ -15,7 +15,7 @@ export interface Call extends CallOptions {
   /** Whether executing the request twice would do harm. If so, it is retried only if the server certainly did nothing. */
   readonly atMostOnce?: boolean;
   /** An error status that is returned instead of thrown. */
-  readonly expected?: number;
+  readonly allowedError?: number;
   /** An import or export: large, and slow. */
   readonly isTransfer?: boolean;
 }
@@ -24,19 +24,19 @@ export interface TextResponse {
   readonly text: string;
   /** Number of the attempt that succeeded, from 1. */
   readonly attempt: number;
-  /** Set for the `expected` status. */
+  /** Set for the status in `allowedError`. */
   readonly error?: EarmarkError;
 }
 
 export type Send = (path: string, call: Call) => Promise<TextResponse>;
 
 /** Sends a request once, and resolves when the headers of the response have arrived. */
-export type FetchPath = (
+export type PathFetcher = (
   path: string,
   init: RequestInit & { readonly headers: Record<string, string> },
 ) => Promise<Response>;
 
-export function createFetch({ url, token, fetch: request = fetch }: ClientOptions): FetchPath {
+export function createFetch({ url, token, fetch: request = fetch }: ClientOptions): PathFetcher {
   const base = trimEndSlashes(new URL(url).href);
   const authorization = token ? { Authorization: `Bearer ${token}` } : {};
   // Following a redirect would turn POST into GET and lose the token.
@@ -44,11 +44,11 @@ export function createFetch({ url, token, fetch: request = fetch }: ClientOption
     request(base + path, { redirect: "manual", ...init, headers: { ...init.headers, ...authorization } });
 }
 
-export function createSend(request: FetchPath, options: ClientOptions): Send {
+export function createSend(request: PathFetcher, options: ClientOptions): Send {
   const { retries = 5, onRetry, timeoutMs, maxResponseBytes } = options;
 
   return async (path, call) => {
-    const { method = "GET", contentType, body = null, atMostOnce, expected, isTransfer, signal } = call;
+    const { method = "GET", contentType, body = null, atMostOnce, allowedError, isTransfer, signal } = call;
     // The wildcard is for OPML files.
     const headers: Record<string, string> = { Accept: `${JSON_API}, */*;q=0.1` };
     if (contentType) headers["Content-Type"] = contentType;
@@ -64,8 +64,8 @@ export function createSend(request: FetchPath, options: ClientOptions): Send {
         const text = await readText(response, maxResponseBytes ?? (isTransfer ? 64 : 8) * MIB);
         if (response.ok) return { text, attempt };
         error = readFailure(response, text);
-        if (status === expected) return { text, attempt, error };
-        // With 502, 503 and 504 the server may have executed part of the request.
+        if (status === allowedError) return { text, attempt, error };
+        // With 502, 503 and 504 the server may have executed part of the request, which must not happen twice if `atMostOnce`.
         canRetry = status === 429 || (canRetry && status >= 502 && status <= 504);
         if (error.retryAfter !== undefined) delayMs = error.retryAfter * 1_000;
       } catch (cause) {
@@ -102,7 +102,7 @@ export function sendResource(
 
 /** Resolves to false if there is nothing with this id. */
 export async function sendDelete(send: Send, path: string, id: string, { signal }: CallOptions): Promise<boolean> {
-  const { error } = await send(`${path}/${encodeURIComponent(id)}`, { method: "DELETE", expected: 404, signal });
+  const { error } = await send(`${path}/${encodeURIComponent(id)}`, { method: "DELETE", allowedError: 404, signal });
   return error === undefined;
 }
 

@@ -236,7 +236,7 @@ export interface Credential {
   /** Accurate to five minutes; null if never used. */
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date | null;
-  /** Whether this request used it. */
+  /** Whether the client itself is using it. */
   readonly isCurrent: boolean;
 }
 

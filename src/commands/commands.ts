@@ -56,7 +56,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       ["earmark list", "List subscriptions in the local database"],
       [
         "earmark list --attention",
-        "List only subscriptions whose feeds have moved, deny access, are failing or are gone. Prints status, start time of the status, feed URL, new URL, title",
+        "List only subscriptions whose feeds have moved, deny access, are failing or are gone. Prints the status, when it began, feed URL, new URL, title",
       ],
       ["earmark list --removed", "List what was removed recently, newest first: id, time of removal, feed URL, title"],
       ["earmark list --json | jq .feed_url", "Process the list in a script; JSON also has folders and podcast details"],

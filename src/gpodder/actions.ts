@@ -14,7 +14,8 @@ export function readActions(document: unknown): UploadedAction[] {
   if (!Array.isArray(document))
     throw failure("malformed-document", { reason: "The body must be a JSON array of episode actions" });
   const max = MAX_UPLOADED_ACTIONS;
-  if (document.length > max) throw failure("too-many-operations", { count: document.length, max, meta: { max } });
+  if (document.length > max)
+    throw failure("too-many-operations", { count: document.length, items: "episode actions", max, meta: { max } });
   return document.map(readUploadedAction).filter((action) => action !== undefined);
 }
 

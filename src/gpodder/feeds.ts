@@ -86,7 +86,7 @@ export function readFeedLines(text: string): string[] {
 }
 
 function tooManyFeeds(count: number) {
-  return failure("too-many-operations", { count, max: MAX_FEEDS, meta: { max: MAX_FEEDS } });
+  return failure("too-many-operations", { count, items: "feeds", max: MAX_FEEDS, meta: { max: MAX_FEEDS } });
 }
 
 /** A podcast as the gPodder API describes it, with only what the user has set. */

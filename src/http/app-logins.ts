@@ -2,7 +2,7 @@ import { type AccountRefusal, isAccountRefusal } from "../account-refusals.ts";
 import type { Accounts } from "../accounts.ts";
 import { type AppLogin, allowAppLogin, denyAppLogin, readAppLoginId } from "../app-logins.ts";
 import { failure, type RequestFailure } from "../errors.ts";
-import { appLoginResource, credentialResource, readAppLogin } from "../jsonapi/accounts.ts";
+import { appLoginResource, credentialResource, readAppLoginLabel } from "../jsonapi/accounts.ts";
 import { writeOne } from "../jsonapi/document.ts";
 import type { Signatures } from "../signatures.ts";
 import { toFailure } from "./accounts.ts";
@@ -44,7 +44,7 @@ export function createAppLoginHandlers(
     /** Gives the app a token. */
     async allow(call: Call): Promise<void> {
       const { request, response, caller, maxBytes } = call;
-      const label = readAppLogin(await readJson(request, response, maxBytes));
+      const label = readAppLoginLabel(await readJson(request, response, maxBytes));
       const { login } = await find(call);
       const token = await throwIfRefused(caller, await allowAppLogin(accounts, caller, login, label, clock()));
       const data = credentialResource(token, basePath);

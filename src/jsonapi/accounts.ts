@@ -120,7 +120,7 @@ function readPasskey({ passkey }: Attributes): object {
 }
 
 /** Reads the label that the user gives the app. */
-export function readAppLogin(document: unknown): string {
+export function readAppLoginLabel(document: unknown): string {
   return readLabel(readAttributes(document, "app-login"));
 }
 

@@ -44,6 +44,7 @@ export function readOperations(document: unknown, maxOperations: number, basePat
   }
   if (operations.length > maxOperations) {
     throw failure("too-many-operations", {
+      items: "operations",
       count: operations.length,
       max: maxOperations,
       source: { pointer: `/${OPERATIONS}` },
@@ -91,7 +92,7 @@ function isSame(ref: unknown, data: Readonly<Record<string, unknown>>): boolean 
 
 const HEAD = `{"jsonapi":${JSON.stringify(ATOMIC.jsonapi)},"atomic:results":[`;
 
-/** Result N is the outcome of operation N. A malformed operation is its own outcome. */
+/** Result N is the outcome of operation N. For a malformed operation, `outcomes` has the operation itself. */
 export function writeResults(
   operations: readonly Operation[],
   outcomes: readonly (Outcome | Malformed)[],

@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { createAdminClient } from "../../client/src/admin.ts";
+import { resetPassword } from "../../client/src/admin.ts";
 import { Field } from "./components.tsx";
 import { useSubmit } from "./confirm.tsx";
 import { explainError } from "./errors.ts";
@@ -8,7 +8,7 @@ import { fetchOnce, finishSignIn, serverUrl } from "./server.ts";
 import { useWords } from "./words/index.ts";
 import { usePeopleWords } from "./words/people.ts";
 
-const resets = createAdminClient({ url: serverUrl, fetch: fetchOnce, retries: 0 });
+const CLIENT = { url: serverUrl, fetch: fetchOnce, retries: 0 };
 
 /** Sets a new password with the secret of a reset link. */
 export function ResetPassword({ secret, onDone }: { secret: string; onDone: () => void }) {
@@ -18,7 +18,7 @@ export function ResetPassword({ secret, onDone }: { secret: string; onDone: () =
   const [revokeTokens, setRevokeTokens] = useState(false);
   const { isBusy, error, submit } = useSubmit(
     async () => {
-      await resets.resetPassword({ secret, password, revokeTokens });
+      await resetPassword(CLIENT, { secret, password, revokeTokens });
       onDone();
       await finishSignIn();
       showNotice(words.newPasswordDone);

@@ -1,4 +1,4 @@
-/** More texts for the views that add and import feeds, loaded with them. */
+/** More texts for the views that add, import and restore feeds, loaded with them. */
 export const en = {
   /** By code: why a feed was skipped, or why a search for feeds failed. */
   reasons: {
