@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { START_OPTIONS } from "../test/support/process.ts";
+import { ENVIRONMENT, START_OPTIONS } from "../test/support/process.ts";
 import type { Measurement, MeasureOrder, Order, Report, TimePagesOrder } from "./load.ts";
 
 export interface Server {
@@ -51,6 +51,7 @@ export async function startEarmark(
     PORT: "0",
     DATABASE_URL: urlOf(database),
     EARMARK_FETCH_FEEDS: "false",
+    ...ENVIRONMENT,
     ...settings,
   });
   return { ...server, tokens, onPostgres: isUrl(database) };

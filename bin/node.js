@@ -3,6 +3,12 @@
 
 const { spawn } = require("node:child_process");
 
+/**
+ * glibc returns blocks of this size and larger to the system when they are freed. By default it raises the threshold to
+ * 32 MiB when it sees large blocks, and then keeps the memory of large request bodies.
+ */
+const ENVIRONMENT = { MALLOC_MMAP_THRESHOLD_: "1048576" };
+
 const PLATFORMS = { darwin: "darwin", linux: "linux", win32: "win" };
 
 function isNewEnough(version) {
@@ -27,7 +33,7 @@ function findNode() {
 
 /** Runs Node in place of this process, which only forwards signals and the exit code. */
 function runWith(node, args) {
-  const child = spawn(node, args, { stdio: "inherit" });
+  const child = spawn(node, args, { env: { ...ENVIRONMENT, ...process.env }, stdio: "inherit" });
   for (const signal of ["SIGTERM", "SIGINT", "SIGHUP"]) process.on(signal, () => child.kill(signal));
   // npm's shell does not forward signals: stop the child when the shell is gone (main.ts watches only its own parent).
   const parent = process.ppid;
@@ -45,4 +51,4 @@ function runWith(node, args) {
   });
 }
 
-module.exports = { findNode, isNewEnough, runWith };
+module.exports = { ENVIRONMENT, findNode, isNewEnough, runWith };

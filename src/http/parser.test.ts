@@ -151,7 +151,7 @@ test("parser: parsed bodies are still in use → the next waits until one is don
   assert.deepEqual(await Promise.all(results), ["not written", ...Array(9).fill(undefined)]);
 });
 
-test("parser: bodies over 8 MiB → each has a new thread, so that no memory of the last one remains", async (t) => {
+test("parser: bodies over 6 MiB → each has a new thread, so that no memory of the last one remains", async (t) => {
   const started: unknown[] = [];
   const count = (worker: unknown) => started.push(worker);
   process.on("worker", count);

@@ -19,7 +19,7 @@ const TIMEOUT_MS = 10_000;
 const BASE_MIB = 64;
 const HEAP_PER_BYTE = 24;
 /** After a longer body the thread exits, because V8 would keep what the body needed until the next one. */
-const HUGE_BYTES = 8 * 1024 * 1024;
+const HUGE_BYTES = 6 * 1024 * 1024;
 /** An idle thread exits after this time. */
 const IDLE_MS = 10_000;
 

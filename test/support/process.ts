@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import type { Readable } from "node:stream";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -12,6 +13,10 @@ const { scripts } = JSON.parse(readFileSync(new URL("../../package.json", import
   scripts: { start: string };
 };
 export const START_OPTIONS = scripts.start.split(" ").filter((word) => word.startsWith("--"));
+/** As bin/earmark, the packages and the container start it. */
+export const { ENVIRONMENT } = createRequire(import.meta.url)("../../bin/node.js") as {
+  ENVIRONMENT: Readonly<Record<string, string>>;
+};
 export const SERVE: readonly string[] = [process.execPath, ...START_OPTIONS, EARMARK, "serve"];
 
 /** A server that is running: in its own process, or in this one. */
@@ -78,7 +83,7 @@ export function launch(
 ): { readonly child: ChildProcess; readonly listening: Promise<RunningServer> } {
   const [file = "", ...args] = command;
   const child = spawn(file, args, {
-    env: cleanEnvironment({ PORT: "0", ...settings }),
+    env: cleanEnvironment({ PORT: "0", ...ENVIRONMENT, ...settings }),
     stdio: ["ignore", "pipe", "pipe"],
   });
   const ended = once(child, "exit").then(([code, signal]) => signal ?? code);
