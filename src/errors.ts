@@ -235,7 +235,7 @@ export const ERRORS = {
   "invalid-invitation": {
     status: 403,
     title: "Invitation Not Valid",
-    detail: "This invitation has expired or was already used. Ask for a new one.",
+    detail: "This invitation has expired, was revoked or was already used. Ask for a new one.",
   },
   "invalid-reset-link": { status: 403, title: "Link Not Valid", detail: "This link has expired or was already used." },
   "too-many-links": {

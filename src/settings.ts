@@ -11,7 +11,7 @@ export const SETTINGS = {
   ],
   EARMARK_DATABASE_CONNECTIONS: [
     "10",
-    "Maximum connections from this process to PostgreSQL. A Citus cluster gets one more connection per node for health checks, and up to twice this number while a node hangs.",
+    "Maximum connections from this process to PostgreSQL. With a Citus cluster the process also opens one connection to each node for health checks, and up to twice the maximum while a node hangs.",
   ],
   EARMARK_ACCOUNTS: ["false", "true: people sign in and apps use tokens; everyone has their own list."],
   EARMARK_ALLOW_ANONYMOUS: ["false", "true: serve anyone who can reach HOST; no credentials needed."],
@@ -49,7 +49,7 @@ export const SETTINGS = {
   ],
   EARMARK_PUBLIC_URL: [
     "",
-    "URL at which people reach the server, such as https://pods.example, with EARMARK_BASE_PATH if there is one. Links, QR codes, app logins, passkeys and the identity provider use it; if empty, they use the URL of the request, and commands print links without scheme and host.",
+    "URL at which people reach the server, such as https://pods.example, with EARMARK_BASE_PATH if there is one. Used in invitation and reset links, QR codes, app logins, passkeys and the redirect URI for the identity provider; if empty, the URL of the request is used, and commands print links without scheme and host.",
   ],
   EARMARK_ALLOWED_HOSTS: [
     "",

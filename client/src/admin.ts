@@ -90,13 +90,13 @@ export function createAdminClient(options: ClientOptions): AdminClient {
       const { url, expires_at } = data.attributes;
       return { url: String(url), expiresAt: new Date(String(expires_at)) };
     });
-  const account = (id: string) => `/v1/accounts/${encodeURIComponent(id)}`;
+  const accountPath = (id: string) => `/v1/accounts/${encodeURIComponent(id)}`;
 
   return {
     accounts: (pageOptions) => page("/v1/accounts", readAccount, pageOptions),
 
     async changeAccount(id, change, { signal } = {}) {
-      await sendResource(send, account(id), "account", change, { method: "PATCH", signal });
+      await sendResource(send, accountPath(id), "account", change, { method: "PATCH", signal });
     },
 
     async deleteAccount(id, { signal } = {}) {
@@ -104,7 +104,9 @@ export function createAdminClient(options: ClientOptions): AdminClient {
     },
 
     async createResetLink(id, { signal } = {}) {
-      return readLink((await send(`${account(id)}/reset-links`, { method: "POST", atMostOnce: true, signal })).text);
+      return readLink(
+        (await send(`${accountPath(id)}/reset-links`, { method: "POST", atMostOnce: true, signal })).text,
+      );
     },
 
     invitations: (pageOptions) => page("/v1/invitations", readInvitation, pageOptions),
@@ -131,13 +133,13 @@ export function createAdminClient(options: ClientOptions): AdminClient {
  * ends every other session.
  */
 export async function resetPassword(
-  client: ClientOptions,
+  options: ClientOptions,
   reset: { readonly secret: string; readonly password: string; readonly revokeTokens?: boolean | undefined },
   { signal }: CallOptions = {},
 ): Promise<void> {
   const { secret, password, revokeTokens } = reset;
   const attributes = { link: secret, password, revoke_tokens: revokeTokens };
-  const send = createSend(createFetch(client), client);
+  const send = createSend(createFetch(options), options);
   await sendResource(send, "/v1/password-resets", "password-reset", attributes, { atMostOnce: true, signal });
 }
 

@@ -105,7 +105,7 @@ export type ErrorCode =
 
 export interface ErrorObject {
   readonly status: number;
-  /** Undefined if the response is not from Earmark. A newer server may send codes that are missing in `ErrorCode`. */
+  /** Undefined if the response is not from Earmark. A newer server may send codes that are missing from `ErrorCode`. */
   readonly code?: ErrorCode | undefined;
   readonly title: string;
   readonly detail?: string | undefined;
@@ -142,7 +142,7 @@ export class NetworkError extends Error {
   }
 }
 
-/** The server sent something that no Earmark server would send. */
+/** The response is invalid, or exceeds a limit of the client. */
 export function invalidResponse(
   code: "endless-list" | "invalid-response" | "response-too-large",
   title: string,

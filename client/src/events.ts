@@ -8,7 +8,7 @@ const SILENCE_MS = 45_000;
 const MAX_LENGTH = 65_536;
 const TYPE = "text/event-stream";
 
-/** Retrying does not help: the caller must sign in. */
+/** Retrying does not help: the credentials are invalid, or do not allow this. */
 export const isAccessDenied = (error: unknown) =>
   error instanceof EarmarkError && (error.status === 401 || error.status === 403);
 

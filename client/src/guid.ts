@@ -6,7 +6,7 @@ export function guid(url: string): string {
   const name = new TextEncoder().encode(trimEndSlashes(url.replace(/^[a-z][a-z\d+.-]*:\/\//i, "")));
   const length = name.length + 16;
   const message = new DataView(new ArrayBuffer((length + 72) & ~63));
-  // The podcast namespace, ead4c236-bf58-58c6-a2c6-a6b28d128cb6.
+  // The UUID namespace of podcast GUIDs, ead4c236-bf58-58c6-a2c6-a6b28d128cb6.
   message.setBigUint64(0, 0xead4c236bf5858c6n);
   message.setBigUint64(8, 0xa2c6a6b28d128cb6n);
   new Uint8Array(message.buffer).set(name, 16);

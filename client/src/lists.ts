@@ -32,7 +32,7 @@ export async function fetchPage<Data, Item>(
   return readDocument(text, (document: Parameters<typeof readPage<Data, Item>>[0]) => readPage(document, reader));
 }
 
-/** All items after the first `skip`. Fails if a page has nothing new or the list never ends. */
+/** All items after the first `skip`. Fails if a page that is not the last has nothing new, or there are more than `MAX_ITEMS`. */
 export async function fetchAll<Data, Item extends { readonly id: string }>(
   send: Send,
   path: string,
@@ -84,7 +84,7 @@ export async function* iterateSubscriptions(
     if (mustGoBack && prev) {
       query = prev;
       allowedRepeats += 2;
-      // Going back counts as well, so that it cannot go on forever.
+      // Each step back lowers the limit by a page, so that going back cannot go on forever.
       maxItems -= MAX_PAGE_SIZE;
       continue;
     }

@@ -22,7 +22,7 @@ export function fileStorage(folder: string): ReplicaStorage {
     const path = pathOf(key);
     await flush(`${path}.new`, "w", text);
     await rename(`${path}.new`, path);
-    // Windows cannot sync a folder.
+    // Windows cannot fsync a folder.
     await flush(folder, "r").catch(() => {});
     return text;
   }

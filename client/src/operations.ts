@@ -73,7 +73,7 @@ function takeOperations(operations: readonly Operation[], maxBytes: number): str
   let bytes = 0;
   for (const operation of operations) {
     const text = JSON.stringify(writeOperation(operation));
-    // A character takes at most three bytes.
+    // A UTF-16 code unit takes at most three bytes in UTF-8.
     bytes += 3 * text.length;
     if (texts.length > 0 && bytes > maxBytes) break;
     texts.push(text);

@@ -82,7 +82,7 @@ export function nextBatch({ entries }: Queue, maxSize: number): Entry[] {
   return batch;
 }
 
-/** Applies the results of a batch to the queue, and appends what the server refused to `refused`. */
+/** Applies the results of a batch to the queue, and adds each refused edit to the array `refused`. */
 export function settle(
   queue: Queue,
   batch: readonly Entry[],
@@ -100,7 +100,7 @@ export function settle(
     entries = entries.flatMap((entry): Entry[] => {
       if (entry.key === key) return isDone ? [{ ...entry, isDone }] : [];
       if (isDone || op !== "add" || entry.key < key || entry.id !== id) return [entry];
-      // Later edits of a new item go to the existing one instead; if it could not be added, they are dropped.
+      // Later edits of the new item go to the existing one; if there is none because the add was refused, they are dropped.
       return typeof existingId === "string" ? [{ ...entry, id: existingId }] : [];
     });
     if (!isDone && !existingId) refused.push({ operation, error });

@@ -44,14 +44,14 @@ export interface ReplicaStorage {
 export interface ReplicaOptions {
   readonly client: Pick<Client, "apply" | "changes" | "events">;
   readonly storage: ReplicaStorage;
-  /** Called with the list when it is opened, and after each change by this device or another. */
+  /** Called with the list when the replica is opened, and whenever the list may have changed. */
   readonly onChange?: ((list: readonly Subscription[]) => void) | undefined;
   /** Called for each edit that the server refused, for example because the feed URL is invalid. */
   readonly onRefused?: ((refusal: Refusal) => void) | undefined;
 }
 
 export interface RunOptions extends EventsOptions {
-  /** Called when the server is unreachable or busy. `run` retries automatically. */
+  /** Called when a sync fails, for example because the server is unreachable. `run` retries automatically. */
   readonly onError?: ((error: EarmarkError | NetworkError) => void) | undefined;
 }
 
@@ -72,8 +72,8 @@ export interface Replica {
   /** Sends all edits, then reads what changed. Fails if the server is unreachable; no edit is lost. */
   sync(options?: CallOptions): Promise<void>;
   /**
-   * Keeps the list in sync: sends each edit at once and reads each change when it happens. Fails only if the credentials
-   * are invalid, the storage fails, or the signal is aborted. In several tabs, one of them does the work for all.
+   * Keeps the list in sync: sends each edit immediately and reads each change when it happens. Fails only if the credentials
+   * are invalid or insufficient, the storage fails, or the signal is aborted. In several tabs, one of them does the work for all.
    */
   run(options?: RunOptions): Promise<void>;
   /** Stops listening to other tabs. */
@@ -101,7 +101,7 @@ class StoredReplica implements Replica {
     this.#options = options;
     this.#lock = storage.lock?.bind(storage) ?? createLock();
     const wake = () => this.#wake();
-    // If loading fails, the sync that follows reports it.
+    // A failed read is ignored: the next sync reads the queue again.
     this.close = storage.watch?.((key) => this.readStorage(key).then(wake, wake)) ?? (() => {});
   }
 

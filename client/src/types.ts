@@ -240,7 +240,7 @@ export interface Credential {
   readonly isCurrent: boolean;
 }
 
-/** A device that a podcast app syncs as. */
+/** A device under which a podcast app syncs. */
 export interface Device {
   readonly id: string;
   readonly caption: string;
@@ -255,7 +255,7 @@ export interface Device {
 
 /** The latest action of its kind for an episode. */
 export interface EpisodeAction {
-  /** The action that replaces this one has another id. */
+  /** Changes when a newer action of the same kind replaces this one. */
   readonly id: string;
   readonly feedUrl: string;
   readonly mediaUrl: string;
@@ -269,7 +269,7 @@ export interface EpisodeAction {
   readonly total: number | null;
 }
 
-/** An app that asks for access. */
+/** An app's request for access. */
 export interface AppLogin {
   readonly id: string;
   /** The app's `User-Agent`. Anyone can send any name. */
@@ -310,7 +310,7 @@ export interface Client extends AppMethods {
    * this call and now is, with this id.
    */
   subscribe(feeds: Iterable<Feed>, options?: SubscribeOptions): Promise<SubscribeResult[]>;
-  /** Iterates over all subscriptions, oldest first. If items are removed meanwhile, no other is skipped. */
+  /** Iterates over all subscriptions, oldest first. Removing items meanwhile does not cause others to be skipped. */
   subscriptions(
     options?: CallOptions & IncludeOptions & { readonly pageSize?: number | undefined },
   ): AsyncIterableIterator<Subscription>;
@@ -339,8 +339,8 @@ export interface Client extends AppMethods {
   /** Subscriptions that were removed and not added again, newest first; at most 500. */
   removals(options?: CallOptions): Promise<Removal[]>;
   /**
-   * Yields the state of the list at once and after each change, wherever it comes from. Reconnects automatically, and
-   * polls while there is no stream. Throws only if the credentials are invalid or the signal is aborted.
+   * Yields the state of the list immediately and after each change, wherever it comes from. Reconnects automatically, and
+   * polls while there is no stream. Throws only if the credentials are invalid or insufficient, or the signal is aborted.
    */
   events(options?: EventsOptions): AsyncIterableIterator<string>;
   /**

@@ -32,7 +32,7 @@ export const OPTIONS = {
   note: ["TEXT", "Note for administrators, such as who the invitation is for"],
   label: ["TEXT", "Name of the app that the token is for"],
   "read-only": ["", "Create a token that cannot change anything"],
-  days: ["N", "Number of days until it expires"],
+  days: ["N", "Number of days after which it expires"],
   folder: ["PATH", "Folder to move to, such as News/Tech"],
   from: ["URL", "Database to copy"],
   to: ["URL", "Empty database to copy to"],

@@ -114,7 +114,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "token create": {
     operands: ["NAME"],
     options: ["label", "read-only", "days"],
-    summary: "Create a token for account NAME, for one app",
+    summary: "Create a token that gives one app access to account NAME",
     examples: [["earmark token create ann --label phone", "Print the token, which is not shown again"]],
     run: (terminal, options, [name = ""]) =>
       runAccountCommand(({ createToken }) =>

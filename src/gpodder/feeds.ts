@@ -6,13 +6,13 @@ import { isObject } from "./values.ts";
 export const MAX_FEEDS = 50_000;
 
 /** URLs as the app sent them. */
-export interface ChangedFeeds {
+export interface FeedChanges {
   readonly add: readonly string[];
   readonly remove: readonly string[];
 }
 
-/** Reads the feeds that an app has added and removed. Ignores items that are not strings. */
-export function readFeedChanges(document: unknown): ChangedFeeds {
+/** Reads the feeds that an app has added and removed. Ignores empty strings and items that are not strings. */
+export function readFeedChanges(document: unknown): FeedChanges {
   if (!isObject(document))
     throw failure("malformed-document", { reason: "The body must be a JSON object with `add` and `remove`" });
   const changes = { add: readUrls(document["add"], "add"), remove: readUrls(document["remove"], "remove") };
@@ -29,7 +29,7 @@ function readUrls(value: unknown, member: string): string[] {
 }
 
 /** The gPodder API refuses the same URL in both lists. AntennaPod relies on that to repair its queue of unsent changes. */
-export function requireDisjoint({ add, remove }: ChangedFeeds): void {
+export function requireDisjoint({ add, remove }: FeedChanges): void {
   const added = new Set(add);
   if (remove.some((url) => added.has(url)))
     throw failure("malformed-document", { reason: "The same feed URL is in both `add` and `remove`" });
@@ -89,7 +89,7 @@ function tooManyFeeds(count: number) {
   return failure("too-many-operations", { count, items: "feeds", max: MAX_FEEDS, meta: { max: MAX_FEEDS } });
 }
 
-/** A podcast as the gPodder API describes it, with only what the user has set. */
+/** A podcast in the format of the gPodder API. Only the URL and the user's title are filled in. */
 export function toPodcast({ feedUrl: url, title = url }: Subscription): object {
   return {
     url,

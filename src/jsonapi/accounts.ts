@@ -107,7 +107,7 @@ export function readNewPasskey(document: unknown): { label: string; passkey: obj
   return { label: readLabel(attributes), passkey: readPasskey(attributes) };
 }
 
-/** The members of the passkey are validated when its signature is verified. */
+/** The members of the browser's response are validated when it is verified. */
 function readPasskey({ passkey }: Attributes): object {
   if (passkey === undefined) throw missingAttribute("passkey");
   if (!isObject(passkey)) {
@@ -119,7 +119,7 @@ function readPasskey({ passkey }: Attributes): object {
   return passkey;
 }
 
-/** Reads the label that the user gives the app. */
+/** Reads the label for the app's token. */
 export function readAppLoginLabel(document: unknown): string {
   return readLabel(readAttributes(document, "app-login"));
 }

@@ -6,7 +6,7 @@ import { isObject, notAnObject } from "./resource.ts";
 
 export type Attributes = Readonly<Record<string, unknown>>;
 
-/** The attributes of the single resource object in a document, which must have this type. */
+/** The attributes of the single resource object in a document; the object must have this type. */
 export function readAttributes(document: unknown, type: string): Attributes {
   if (!isObject(document)) throw notAnObject();
   const { data } = document;

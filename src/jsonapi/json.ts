@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { parse } from "secure-json-parse";
 import { failure } from "../errors.ts";
 
-/** Maximum nesting of a document; valid ones have five levels. */
+/** Maximum nesting of a document; valid ones have at most six levels. */
 export const MAX_DEPTH = 64;
 
 /** Reads a JSON document. One with more than `maxValues` values is refused before it is parsed. */

@@ -13,7 +13,7 @@ export function requireContentType(header: string | undefined, media: MediaType)
   });
 }
 
-/** Throws 406 unless this Accept header allows a document of `media`. */
+/** Throws 406 unless this Accept header allows a document of `media`, or one without extensions. */
 export function requireAccept(header: string | undefined, media: MediaType): void {
   if (header === undefined || header === media.contentType || header === "*/*") return;
   const matchesDocument = (range: MediaRange) =>

@@ -126,10 +126,10 @@ function writeResult(
   index: number,
   basePath: string,
 ): string {
-  const toDocumentPointer = () => `/${OPERATIONS}/${index}`;
-  if (isMalformed(operation)) return writeErrors(malformedError(operation, toDocumentPointer));
+  const pointerToOperation = () => `/${OPERATIONS}/${index}`;
+  if (isMalformed(operation)) return writeErrors(malformedError(operation, pointerToOperation));
   if (outcome === undefined || isMalformed(outcome)) throw new Error("the store has no outcome for a valid operation");
-  if (isRefusal(outcome)) return writeErrors(refusalError(outcome, operation, toDocumentPointer));
+  if (isRefusal(outcome)) return writeErrors(refusalError(outcome, operation, pointerToOperation));
   return operation.kind === "remove" ? '{"data":null}' : `{"data":${writeSubscriptionResource(outcome, basePath)}}`;
 }
 

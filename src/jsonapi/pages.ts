@@ -1,6 +1,6 @@
 import type { PageQuery } from "./query.ts";
 
-/** The links of one page of a collection. Brackets are not percent-encoded, as documented. */
+/** The links of one page of a collection. Brackets are left unencoded, as in docs/api.md. */
 export function writeLinks(path: string, { number, size }: PageQuery, total: number, extraQuery = ""): string {
   const last = Math.max(1, Math.ceil(total / size));
   const link = (page: number) => JSON.stringify(`${path}?page[number]=${page}&page[size]=${size}${extraQuery}`);

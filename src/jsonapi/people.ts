@@ -39,7 +39,7 @@ export function readAdminAction(document: unknown): AdminAction | undefined {
     throw invalidAttribute("role", '`role` must be "administrator" or "member"');
   const isDisabled = readFlag(attributes, "disabled");
   if (role !== undefined && isDisabled !== undefined)
-    throw invalidAttribute("disabled", "`role` and `disabled` must be changed by separate requests");
+    throw invalidAttribute("disabled", "`role` and `disabled` must be changed in separate requests");
   if (role !== undefined) return role === "administrator" ? "promote" : "demote";
   if (isDisabled !== undefined) return isDisabled ? "disable" : "enable";
   return undefined;

@@ -42,7 +42,7 @@ export function readListQuery(query: string): ListQuery {
   return { ...readPage(parameters), ...readSelection(parameters), filter: readFilter(parameters) };
 }
 
-/** Query string of a request for a collection without sparse fieldsets. */
+/** Reads the query string of a request for a collection without sparse fieldsets. */
 export function readPageQuery(query: string): PageQuery {
   return readPage(readParameters(query, PAGE_PARAMETERS));
 }
@@ -88,7 +88,7 @@ export interface ChangesQuery {
   readonly size: number;
 }
 
-/** Query string of a request for the changes to a list. */
+/** Reads the query string of a request for the changes to a list. */
 export function readChangesQuery(query: string): ChangesQuery {
   const parameters = readParameters(query, ["page[after]", "page[size]"]);
   const after = parameters.get("page[after]");
@@ -101,17 +101,17 @@ function readChangesSize(parameters: Parameters): number {
   return readPositive(parameters, "page[size]", MAX_CHANGES_PAGE_SIZE, meta) ?? DEFAULT_CHANGES_PAGE_SIZE;
 }
 
-/** Query string of a request for removed subscriptions: how many recorded removals to look at. */
+/** Reads the query string of a request for removed subscriptions: how many recorded removals to look at. */
 export function readRemovalsQuery(query: string): Pick<ChangesQuery, "size"> {
   return { size: readChangesSize(readParameters(query, ["page[size]"])) };
 }
 
-/** Query string of a request for one subscription. */
+/** Reads the query string of a request for one subscription. */
 export function readFieldsQuery(query: string): FieldsQuery {
   return readSelection(readParameters(query, SELECTION_PARAMETERS));
 }
 
-/** Query string of a request for one podcast. */
+/** Reads the query string of a request for one podcast. */
 export function readPodcastQuery(query: string): FieldsQuery {
   return {
     podcastFields: readFields(

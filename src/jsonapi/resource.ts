@@ -55,7 +55,7 @@ export interface Malformed {
     | FeedUrlErrorCode;
   /** Only for an invalid operation or attribute. */
   readonly reason?: string;
-  /** JSON Pointer to the invalid value, relative to the resource object. */
+  /** JSON Pointer to the invalid value, relative to the resource object; empty for an invalid operation. */
   readonly pointer: Pointer;
 }
 

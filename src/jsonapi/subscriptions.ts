@@ -61,7 +61,7 @@ function readDocument<Change extends RequestedChange>(
 export function toRequestFailure(refusal: Refusal, change: RequestedChange): RequestFailure {
   if (refusal.code === "not-found") return failure("not-found", { resource: "Subscription" });
   const error = refusalError(refusal, change, toDocumentPointer);
-  // The document is valid, so a full list is 403 here and not 422.
+  // The whole request fails, so a full list is 403 here; for one of several operations it is 422.
   return new RequestFailure(refusal.code === "quota-exceeded" ? { ...error, status: 403 } : error);
 }
 

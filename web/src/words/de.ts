@@ -88,10 +88,10 @@ export const de: Words = {
     "body-too-large": "Das ist mehr, als der Server auf einmal annimmt.",
     "sign-in-failed": "Benutzername oder Passwort ist falsch.",
     "invalid-name":
-      "Diesen Namen kannst du nicht verwenden. Erlaubt sind Buchstaben von a bis z, Ziffern und . _ - @ +",
-    "invalid-password": "Dieses Passwort ist zu kurz oder zu verbreitet. Wähle ein anderes.",
+      "Diesen Namen kannst du nicht verwenden. Erlaubt sind Buchstaben von a bis z, Ziffern und . _ - @ + (nicht am Anfang).",
+    "invalid-password": "Dieses Passwort ist zu kurz, zu lang oder zu verbreitet. Wähle ein anderes.",
     "name-taken": "Diesen Benutzernamen gibt es schon. Wähle einen anderen.",
-    "invalid-invitation": "Diese Einladung ist abgelaufen oder wurde schon benutzt. Bitte um eine neue.",
+    "invalid-invitation": "Diese Einladung ist abgelaufen, widerrufen oder wurde schon benutzt. Bitte um eine neue.",
     "sign-up-closed": "Für ein Konto auf diesem Server brauchst du eine Einladung. Frag den Administrator.",
     "account-disabled": "Dieses Konto ist deaktiviert. Frage den Administrator.",
     "wrong-password": "Das ist nicht dein aktuelles Passwort.",
