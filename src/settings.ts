@@ -11,7 +11,7 @@ export const SETTINGS = {
   ],
   EARMARK_DATABASE_CONNECTIONS: [
     "10",
-    "Maximum connections from this process to PostgreSQL. With a Citus cluster the process also opens one connection to each node for health checks, and up to twice the maximum while a node hangs.",
+    "Maximum connections from this process to PostgreSQL. With a Citus cluster, the process opens one more connection to each node for health checks; while a node hangs, the maximum is doubled.",
   ],
   EARMARK_ACCOUNTS: ["false", "true: people sign in and apps use tokens; everyone has their own list."],
   EARMARK_ALLOW_ANONYMOUS: ["false", "true: serve anyone who can reach HOST; no credentials needed."],

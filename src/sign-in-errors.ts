@@ -40,7 +40,7 @@ export const SIGN_IN_ERRORS = {
     status: 403,
     title: "No Account",
     detail:
-      "This identity is not linked to an account on this server. If you have an account here, sign in with its password and link the identity. Otherwise ask an administrator for an account.",
+      "This user has no account on this server. If you signed in with an identity provider and have an account here, sign in with its password and link the identity. Otherwise ask an administrator for an account.",
   },
   "untrusted-auth-header": {
     status: 403,

@@ -75,7 +75,7 @@ describe("add", { concurrency: 3 }, () => {
         const warnings = page.getByRole("main").getByRole("status").getByRole("listitem");
         await until(
           () => warnings.allTextContents(),
-          [more.isPage("Spotify", "1"), more.isPage("Apple Podcasts", "3"), more.isPage("YouTube", "5")],
+          [more.servicePage("Spotify", "1"), more.servicePage("Apple Podcasts", "3"), more.servicePage("YouTube", "5")],
         );
         await submit(page, "https://open.spotify.com/show/1", 1);
         await status(page, en.add.done("1", "0", "0")).waitFor();
@@ -237,7 +237,7 @@ describe("add", { concurrency: 3 }, () => {
       await button(page, more.find.button).click();
       for (const text of [
         more.find.none("1"),
-        more.find.isFeed("2"),
+        more.find.feedItself("2"),
         more.find.failed("3", more.reasons["page-unavailable"]),
       ])
         await page.getByText(text, { exact: true }).waitFor();

@@ -73,9 +73,9 @@ interface OpenFolder {
 }
 
 /**
- * Uses htmlparser2's tokenizer without its parser, which keeps every attribute value in full, and a stack of open elements
- * that takes quadratic time in deep files. Here only the outermost folders are remembered; unclosed and misnested tags do
- * no harm.
+ * Uses only htmlparser2's tokenizer. Its parser keeps every attribute value in full, and the parser's stack of open elements
+ * takes quadratic time in deep files. Here only the outermost folders are remembered; unclosed and misnested tags do no
+ * harm.
  */
 class OutlineReader implements TokenizerCallbacks {
   // Entities are decoded once a value is complete and its length bounded.

@@ -114,7 +114,7 @@ function PageWarnings({ text }: { text: string }) {
       {pages.length > 0 && (
         <ul class="page-links message">
           {pages.slice(0, MAX_WARNINGS).map(({ service, line }) => (
-            <li key={line}>{words.isPage(service, formatNumber(line))}</li>
+            <li key={line}>{words.servicePage(service, formatNumber(line))}</li>
           ))}
         </ul>
       )}

@@ -91,7 +91,7 @@ function SearchResult({ page, index, result, onUse }: SearchResultProps) {
   const { find } = useFeedWords();
   const line = formatNumber(index + 1);
   if ("reason" in result) return <p>{find.failed(line, isolate(result.reason))}</p>;
-  if (!hasOtherFeeds(page, result)) return <p>{result.length === 0 ? find.none(line) : find.isFeed(line)}</p>;
+  if (!hasOtherFeeds(page, result)) return <p>{result.length === 0 ? find.none(line) : find.feedItself(line)}</p>;
   return (
     <>
       <p>{find.found(line)}</p>

@@ -165,7 +165,7 @@ export const de: Words = {
 
   apps: {
     title: "Apps verbinden",
-    lead: "Alle mit diesem Server verbundenen Apps teilen sich dieselbe Liste.",
+    lead: "Alle Apps, die du verbindest, teilen sich deine Liste.",
     serverUrl: "Server-URL",
     pick: "Welche App benutzt du?",
     other: "Andere App",

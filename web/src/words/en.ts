@@ -166,7 +166,7 @@ export const en = {
 
   apps: {
     title: "Connect your apps",
-    lead: "All apps connected to this server share the same list.",
+    lead: "All apps that you connect share your list.",
     serverUrl: "Server URL",
     pick: "Which app do you use?",
     other: "Another app",

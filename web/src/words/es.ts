@@ -163,7 +163,7 @@ export const es: Words = {
 
   apps: {
     title: "Conecta tus apps",
-    lead: "Todas las apps conectadas a este servidor comparten la misma lista.",
+    lead: "Todas las apps que conectes comparten tu lista.",
     serverUrl: "URL del servidor",
     pick: "¿Qué app usas?",
     other: "Otra app",

@@ -37,11 +37,11 @@ export const de: FeedWords = {
     searching: "Feeds werden gesucht…",
     found: (line: string) => `Zeile ${line} ist eine Seite mit diesen Feeds:`,
     none: (line: string) => `Zeile ${line}: Auf dieser Seite wurde kein Feed gefunden.`,
-    isFeed: (line: string) => `Zeile ${line} ist ein Feed.`,
+    feedItself: (line: string) => `Zeile ${line} ist ein Feed.`,
     failed: (line: string, reason: string) => `Zeile ${line}: ${reason}`,
     use: "Verwenden",
     useLabel: (name: string) => `${name} verwenden`,
   },
-  isPage: (service: string, line: string) =>
+  servicePage: (service: string, line: string) =>
     `Zeile ${line} ist eine Seite bei ${service} und kein Feed: Apps können sie nicht abspielen. Suche nach der eigenen Website oder dem RSS-Feed des Podcasts.`,
 };

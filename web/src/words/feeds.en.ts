@@ -38,12 +38,12 @@ export const en = {
     searching: "Looking for feeds…",
     found: (line: string) => `Line ${line} is a page with these feeds:`,
     none: (line: string) => `Line ${line}: no feed found on this page.`,
-    isFeed: (line: string) => `Line ${line} is a feed.`,
+    feedItself: (line: string) => `Line ${line} is a feed.`,
     failed: (line: string, reason: string) => `Line ${line}: ${reason}`,
     use: "Use",
     useLabel: (name: string) => `Use ${name}`,
   },
-  isPage: (service: string, line: string) =>
+  servicePage: (service: string, line: string) =>
     `Line ${line} is a page on ${service}, not a feed: apps can’t play it. Look for the podcast’s own website or RSS feed.`,
 };
 

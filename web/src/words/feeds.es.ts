@@ -37,11 +37,11 @@ export const es: FeedWords = {
     searching: "Buscando feeds…",
     found: (line: string) => `La línea ${line} es una página con estos feeds:`,
     none: (line: string) => `Línea ${line}: no se ha encontrado ningún feed en esta página.`,
-    isFeed: (line: string) => `La línea ${line} es un feed.`,
+    feedItself: (line: string) => `La línea ${line} es un feed.`,
     failed: (line: string, reason: string) => `Línea ${line}: ${reason}`,
     use: "Usar",
     useLabel: (name: string) => `Usar ${name}`,
   },
-  isPage: (service: string, line: string) =>
+  servicePage: (service: string, line: string) =>
     `La línea ${line} es una página de ${service}, no un feed: las apps no pueden reproducirla. Busca el sitio web o el feed RSS del pódcast.`,
 };

@@ -37,11 +37,11 @@ export const fr: FeedWords = {
     searching: "Recherche de flux…",
     found: (line: string) => `La ligne ${line} est une page avec ces flux :`,
     none: (line: string) => `Ligne ${line} : aucun flux trouvé sur cette page.`,
-    isFeed: (line: string) => `La ligne ${line} est un flux.`,
+    feedItself: (line: string) => `La ligne ${line} est un flux.`,
     failed: (line: string, reason: string) => `Ligne ${line} : ${reason}`,
     use: "Utiliser",
     useLabel: (name: string) => `Utiliser ${name}`,
   },
-  isPage: (service: string, line: string) =>
+  servicePage: (service: string, line: string) =>
     `La ligne ${line} est une page de ${service}, pas un flux : les applis ne peuvent pas la lire. Cherchez le site ou le flux RSS du podcast.`,
 };

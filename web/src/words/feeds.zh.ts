@@ -36,11 +36,11 @@ export const zh: FeedWords = {
     searching: "正在查找订阅源…",
     found: (line: string) => `第 ${line} 行是网页，包含以下订阅源：`,
     none: (line: string) => `第 ${line} 行：此网页上未找到订阅源。`,
-    isFeed: (line: string) => `第 ${line} 行是订阅源。`,
+    feedItself: (line: string) => `第 ${line} 行是订阅源。`,
     failed: (line: string, reason: string) => `第 ${line} 行：${reason}`,
     use: "使用",
     useLabel: (name: string) => `使用 ${name}`,
   },
-  isPage: (service: string, line: string) =>
+  servicePage: (service: string, line: string) =>
     `第 ${line} 行是 ${service} 的网页，不是订阅源，应用无法播放。请查找播客自己的网站或 RSS 订阅源。`,
 };

@@ -172,7 +172,7 @@ export const fr: Words = {
 
   apps: {
     title: "Connecter vos applis",
-    lead: "Toutes les applis connectées à ce serveur partagent la même liste.",
+    lead: "Toutes les applis que vous connectez partagent votre liste.",
     serverUrl: "URL du serveur",
     pick: "Quelle appli utilisez-vous\u202f?",
     other: "Une autre appli",

@@ -154,7 +154,7 @@ export const zh: Words = {
 
   apps: {
     title: "连接应用",
-    lead: "连接到此服务器的所有应用共享同一份列表。",
+    lead: "你连接的所有应用共享你的列表。",
     serverUrl: "服务器 URL",
     pick: "你使用哪个应用？",
     other: "其他应用",
