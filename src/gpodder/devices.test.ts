@@ -15,7 +15,8 @@ test("devices: a type that is not in the gPodder API → other", () => {
   for (const type of ["tablet", "", "watch"]) assert.deepEqual(readDevice({ type }), { type: "other" });
 });
 
-test("devices: a long caption → truncated to 100 characters", () => {
+test("devices: a long caption → truncated to 100 characters; control characters → removed", () => {
+  assert.deepEqual(readDevice({ caption: "My\0 \x1bphone\n" }), { caption: "My phone" });
   assert.equal(Array.from(readDevice({ caption: "😀".repeat(200) }).caption ?? "").length, 100);
 });
 

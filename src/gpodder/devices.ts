@@ -16,7 +16,7 @@ export function readDevice(document: unknown): DeviceChanges {
 
 const TYPES: ReadonlySet<string> = new Set(DEVICE_TYPES);
 
-/** Some apps send other types, but gPodder rejects a list of devices if it does not know the type of one of them. */
+/** Replaces unknown types, which some apps send: the gPodder app rejects the whole list if it does not know one of them. */
 function readType(type: string): DeviceType {
   const lower = type.toLowerCase();
   return TYPES.has(lower) ? (lower as DeviceType) : "other";
@@ -27,7 +27,7 @@ function cleanCaption(text: string): string {
     text
       .slice(0, 2 * MAX_CAPTION)
       .toWellFormed()
-      .replaceAll("\0", ""),
+      .replaceAll(/\p{Cc}/gu, ""),
   );
   return characters.slice(0, MAX_CAPTION).join("");
 }
