@@ -91,7 +91,10 @@ export const SETTINGS = {
   EARMARK_METRICS: ["false", "true: serve Prometheus metrics at /metrics."],
   EARMARK_METRICS_TOKEN: ["", "Bearer token that Prometheus must send; required with accounts."],
   EARMARK_MAX_OPERATIONS: ["10000", "Maximum operations per request."],
-  EARMARK_MAX_BODY_BYTES: ["8388608", "Maximum size of a request body, in bytes."],
+  EARMARK_MAX_BODY_BYTES: [
+    "8388608",
+    "Maximum size of a request body, in bytes, except for imports and for uploads of episode actions (32 MiB).",
+  ],
   EARMARK_MAX_IMPORT_BYTES: ["16777216", "Maximum size of an OPML file to import, in bytes."],
   EARMARK_MAX_QUEUED_OPERATIONS: [
     "50000",

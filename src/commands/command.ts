@@ -7,7 +7,10 @@ export const OPTIONS = {
   quiet: ["", "Print only data and errors"],
   "env-file": ["FILE", "Read settings from a file with NAME=VALUE lines; the environment takes precedence"],
   removed: ["", "List recently removed subscriptions instead of current ones"],
-  find: ["", "Treat each URL as a web page, and add the feed that it declares; needs --server, which fetches the page"],
+  find: [
+    "",
+    "Treat each URL as a web page, and add the first feed that it declares; needs --server, which fetches the page",
+  ],
   attention: ["", "List only subscriptions whose feeds have moved, deny access, are failing or are gone"],
   json: ["", "Print one JSON object per line"],
   yes: ["", "Do not ask for confirmation"],

@@ -16,7 +16,7 @@ export function readDevice(document: unknown): DeviceChanges {
 
 const TYPES: ReadonlySet<string> = new Set(DEVICE_TYPES);
 
-/** Replaces unknown types, which some apps send: the gPodder app rejects the whole list if it does not know one of them. */
+/** Replaces unknown types, which some apps send: the gPodder app rejects a list of devices with an unknown type. */
 function readType(type: string): DeviceType {
   const lower = type.toLowerCase();
   return TYPES.has(lower) ? (lower as DeviceType) : "other";

@@ -304,7 +304,10 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
   });
 }
 
-/** Marks entries whose feed appears earlier in the file. The first entry for a feed gets the folders of all its entries. */
+/**
+ * Marks entries whose feed appears earlier in the file. The first entry for a feed gets the folders of all its entries and,
+ * if it has no title, the title of the next one.
+ */
 export function markDuplicates(entries: readonly Entry[]): Entry[] {
   const first = new Map<string, number>();
   const marked = [...entries];

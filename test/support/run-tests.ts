@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 export const API_TESTS = [
   "src/http/{operations,updates,changes,events,subscriptions,accounts,imports,quota}*.test.ts",
   "src/http/{app-authentication,nextcloud}.test.ts",
-  "test/{access-apps,access-ends,podcasts-api,podcasts-fetch,podcasts-private,properties}*.test.ts",
+  "test/{access-apps,access-ends-apps,podcasts-api,podcasts-fetch,podcasts-private,properties}*.test.ts",
   "test/apps/*.test.ts",
 ];
 
