@@ -25,11 +25,11 @@ export function readTimestamp(text: string): Date | undefined {
   const [date, time, rest] = [trimmed.slice(0, 10), trimmed.slice(11, 19), trimmed.slice(19)];
   const [, hours, minutes = "00"] = OFFSET.exec(rest) ?? [];
   const parsed = new Date(`${date}T${time}${hours === undefined ? "Z" : `${hours}:${minutes}`}`);
-  // `Date` would turn February 30 into March 2.
-  return Number.isNaN(parsed.getTime()) || !(date.slice(8) <= "28" || isDate(date)) ? undefined : parsed;
+  // `Date` would turn February 30 into March 2. Every month has the first 28 days.
+  return Number.isNaN(parsed.getTime()) || !(date.slice(8) <= "28" || dayExists(date)) ? undefined : parsed;
 }
 
-function isDate(date: string): boolean {
+function dayExists(date: string): boolean {
   const parsed = new Date(`${date}T00:00:00Z`);
   return !Number.isNaN(parsed.getTime()) && parsed.toISOString().startsWith(date);
 }

@@ -78,7 +78,7 @@ interface OpenFolder {
  * harm.
  */
 class OutlineReader implements TokenizerCallbacks {
-  // Entities are decoded once a value is complete and its length bounded.
+  // Entities are decoded only after a value is complete and its length has been checked.
   readonly #tokenizer = new Tokenizer({ xmlMode: true, decodeEntities: false }, this);
   readonly #feedOutlines: FeedOutline[] = [];
   #isOpml = false;
