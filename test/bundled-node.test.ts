@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { cleanEnvironment } from "./support/process.ts";
+import { cleanEnvironment, ENVIRONMENT } from "./support/process.ts";
 
 const MODULE = fileURLToPath(new URL("../bin/node.js", import.meta.url));
 const { isNewEnough } = createRequire(import.meta.url)(MODULE) as { isNewEnough(version: string): boolean };
@@ -43,6 +43,18 @@ test("bundled Node: the machine's own is too old → the one from npm", () => {
   // There is none in node_modules where npm was told to leave out optional packages.
   assert.match(found, /[\\/]node_modules[\\/]node-\w+-\w+[\\/]bin[\\/]node(\.exe)?$|^undefined$/);
   assert.equal(findNode("20.1.0", "sunos", {}), "undefined");
+});
+
+test("memory: the program, the packages and the container → the same threshold for returning memory", () => {
+  const code = `require(${JSON.stringify(MODULE)}).runWith(process.execPath, ["-p", "process.env.MALLOC_MMAP_THRESHOLD_"])`;
+  const valueWith = (environment: Record<string, string>) =>
+    spawnSync(process.execPath, ["-e", code], { env: cleanEnvironment(environment), encoding: "utf8" }).stdout.trim();
+  const value = ENVIRONMENT["MALLOC_MMAP_THRESHOLD_"] ?? "";
+  assert.equal(valueWith({}), value);
+  assert.equal(valueWith({ MALLOC_MMAP_THRESHOLD_: "4096" }), "4096", "set by the operator");
+  const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), "utf8");
+  assert.match(read("deploy/Dockerfile"), new RegExp(`^ENV MALLOC_MMAP_THRESHOLD_=${value}$`, "m"));
+  assert.match(read("packaging/earmark.sh"), new RegExp(`^export MALLOC_MMAP_THRESHOLD_=.*-${value}}"$`, "m"));
 });
 
 test("bundled Node: package.json → a Node for Linux, macOS and Windows on x64 and arm64", () => {

@@ -57,8 +57,8 @@ export function createPeopleHandlers(
     async change(call: Call): Promise<void> {
       const { request, response, caller, params, maxBytes } = call;
       const user = userOf(params);
-      const kind = readAdminAction(await readJson(request, response, maxBytes));
-      const work = async () => (kind === undefined ? undefined : people.change(caller, user, kind, clock()));
+      const action = readAdminAction(await readJson(request, response, maxBytes));
+      const work = async () => (action === undefined ? undefined : people.change(caller, user, action, clock()));
       const refusal = await administer(call, work);
       if (refusal?.reason === "gone") throw notFound("Account");
       if (refusal !== undefined) throw toFailure(refusal, "password");
