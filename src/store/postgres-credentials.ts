@@ -74,8 +74,8 @@ export async function deleteCredentials(
 }
 
 /**
- * Returns the time at which a credential expires, or 0 if it was revoked. Locks it until the transaction ends, so a revocation is either
- * seen here or waits for this transaction.
+ * Returns the time at which a credential expires, or 0 if it was revoked. Locks it until the transaction ends, so a
+ * revocation is either seen here or waits for this transaction.
  */
 async function lockCredential(connection: Connection, user: UserId, hash: string): Promise<number> {
   const { rows } = await connection.query<{ expires_at: string }>(

@@ -130,7 +130,8 @@ async function migrate(connection: Connection): Promise<void> {
   );
   await connection.query("insert into earmark.schema values (true, 0) on conflict do nothing");
   await connection.query("begin");
-  // The whole table rather than its row: processes waiting for a row hold a lock on the table, and distributing the table would deadlock.
+  // The whole table rather than its row: processes that wait for a row hold a lock on the table, and distributing the
+  // table would deadlock.
   await connection.query("lock table earmark.schema in exclusive mode");
   const { rows } = await connection.query("select version from earmark.schema where one");
   const version = Number(rows[0]?.version);
