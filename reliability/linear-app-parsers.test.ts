@@ -11,7 +11,7 @@ import { createProxyUserReader } from "../src/http/proxy-user.ts";
 import { readUploads } from "../src/imports.ts";
 import { readNewPasskey } from "../src/jsonapi/accounts.ts";
 import { readDeviceChanges } from "../src/jsonapi/apps.ts";
-import { readPollRequest } from "../src/nextcloud/login.ts";
+import { extractPollToken } from "../src/nextcloud/login.ts";
 import { readTicket } from "../src/tickets.ts";
 import { type Frame, plain, testLinearTime } from "./linear-time.ts";
 
@@ -74,7 +74,7 @@ testLinearTime([
   plain("readDeviceChanges", HEADERS, (text) =>
     readDeviceChanges({ data: { type: "device", id: "a", attributes: { caption: text } } }, "a"),
   ),
-  plain("readPollRequest", HEADERS, readPollRequest, [
+  plain("extractPollToken", HEADERS, extractPollToken, [
     ["token=", ""],
     ['{"token":"', '"}'],
   ]),

@@ -33,7 +33,7 @@ import {
 } from "../src/jsonapi/query.ts";
 import { readSubscription } from "../src/jsonapi/subscriptions.ts";
 import { readOpml } from "../src/opml/read.ts";
-import { readFeedFile } from "../src/opml/read-feed-file.ts";
+import { readImportFile } from "../src/opml/read-import-file.ts";
 import { validatePassword } from "../src/passwords.ts";
 import { People } from "../src/people.ts";
 import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "../src/podcasts/feed-text.ts";
@@ -238,7 +238,7 @@ const READERS: readonly Reader[] = [
   forwarded("x-forwarded-proto"),
   forwarded("x-forwarded-host"),
   plain("readOpml", LONG, (text) => readOpml(Buffer.from(text)), OPML),
-  plain("readFeedFile", LONG, (text) => readFeedFile(Buffer.from(text)), [["https://a.example/\n", ""], ...OPML]),
+  plain("readImportFile", LONG, (text) => readImportFile(Buffer.from(text)), [["https://a.example/\n", ""], ...OPML]),
   plain("networksOf", HEADERS, networksOf),
   ...[true, false].flatMap((isOpen) => [
     guarded("host", isOpen, [

@@ -1,8 +1,8 @@
-/** What a user has set for a subscription. Absent when not set. */
+/** The title and folders that a user has given a subscription. Absent when not set. */
 export interface Details {
   /** The user's own name for the podcast. */
   readonly title?: string;
-  /** Paths such as `News/Tech`; never empty. */
+  /** Paths such as `News/Tech`. */
   readonly folders?: readonly string[];
 }
 
@@ -58,12 +58,12 @@ function isLonger(text: string, max: number): boolean {
   return text.length > max && Array.from(text).length > max;
 }
 
-/** A valid title as close as possible to the one in the file. */
+/** Makes a title from an imported file valid, with as few changes as possible. */
 export function cleanTitle(text: string): string | undefined {
   return cleanText(text, MAX_TITLE) || undefined;
 }
 
-/** A valid path of folders with these names, from the outermost in. What exceeds the limits is left out. */
+/** A valid path of folders with these names, outermost first. Leaves out what exceeds the limits. */
 export function cleanFolder(names: readonly string[]): string | undefined {
   let path = "";
   let levels = 0;
@@ -80,8 +80,8 @@ export function cleanFolder(names: readonly string[]): string | undefined {
 }
 
 /**
- * Changes the text as little as possible so that it fits on one line, has at most `max` characters and reorders
- * nothing.
+ * Changes the text as little as possible so that it fits on one line, has at most `max` characters and does not reorder
+ * the text around it.
  */
 export function cleanText(text: string, max: number): string {
   const clean = text

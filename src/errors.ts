@@ -1,7 +1,7 @@
 import { FEED_ERRORS } from "./feed-errors.ts";
 import { SIGN_IN_ERRORS } from "./sign-in-errors.ts";
 
-/** What clients are told when something fails. `{name}` in a text is filled in by the code that reports the error. */
+/** What clients are told when something fails. `{name}` in a text is filled in by the caller. */
 interface ErrorDefinition {
   readonly status: number;
   readonly title: string;
@@ -9,13 +9,13 @@ interface ErrorDefinition {
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-const invalidAttribute = { status: 422, title: "Validation Failed" } as const;
+const validationFailed = { status: 422, title: "Validation Failed" } as const;
 const badRequest = { status: 400, title: "Bad Request" } as const;
 const malformedDocument = { status: 400, title: "Malformed Document" } as const;
 const unavailable = { status: 503, title: "Service Unavailable", headers: { "retry-after": "1" } } as const;
 
 /**
- * Every error the server reports, by its code. Codes never change their meaning: clients branch on them, while titles and
+ * Every error the server reports, by its code. The meaning of a code never changes: clients branch on them, while titles and
  * details are for people.
  */
 export const ERRORS = {
@@ -26,6 +26,7 @@ export const ERRORS = {
     title: "Unsupported Operation",
     detail: 'Unsupported operation: `op` must be "add", "update" or "remove".',
   },
+  // The API contract gives both the same title.
   "type-missing": { status: 400, title: "Type Mismatch", detail: 'Missing `type`: it must be "{type}".' },
   "type-mismatch": { status: 409, title: "Type Mismatch", detail: 'Invalid `type`: it must be "{type}".' },
   "invalid-id": {
@@ -39,7 +40,7 @@ export const ERRORS = {
     detail: "The document must have a `data` member with exactly one resource object.",
   },
   ...FEED_ERRORS,
-  "id-in-use": { status: 409, title: "Identifier In Use", detail: "The user has another subscription with this id." },
+  "id-in-use": { status: 409, title: "Identifier In Use", detail: "Another subscription already has this id." },
   "id-mismatch": {
     status: 409,
     title: "Identifier Mismatch",
@@ -64,8 +65,8 @@ export const ERRORS = {
   },
 
   // Documents, queries and headers
-  "body-missing": { ...malformedDocument, detail: "Missing request body: send a JSON:API document." },
-  "body-incomplete": { ...malformedDocument, detail: "The request body ended early." },
+  "body-missing": { ...malformedDocument, detail: "The request has no body." },
+  "body-incomplete": { ...malformedDocument, detail: "The request body is shorter than announced." },
   "malformed-json": {
     ...malformedDocument,
     detail: "The body must be one JSON document in UTF-8, without the keys `__proto__` and `constructor.prototype`.",
@@ -96,8 +97,7 @@ export const ERRORS = {
   "state-expired": {
     status: 410,
     title: "State Expired",
-    detail:
-      "The server no longer has the changes since this state. Read the list again from the start, without `page[after]`.",
+    detail: "The server does not know what has changed since this state. Start over, without `page[after]`.",
   },
   "not-acceptable": {
     status: 406,
@@ -151,7 +151,7 @@ export const ERRORS = {
   "invalid-credentials": {
     status: 401,
     title: "Unauthorized",
-    detail: "Invalid credentials.",
+    detail: "The token or session is invalid, expired or revoked.",
     headers: { "www-authenticate": 'Bearer realm="Earmark", error="invalid_token"' },
   },
   "sign-in-failed": {
@@ -163,7 +163,7 @@ export const ERRORS = {
   "token-in-query": {
     status: 400,
     title: "Token In Query",
-    detail: "Send tokens in the Authorization header. This one was part of a URL and may have been logged: revoke it.",
+    detail: "This token was in a URL and may have been logged: revoke it. Send tokens in the Authorization header.",
   },
   "insufficient-scope": {
     status: 403,
@@ -211,14 +211,14 @@ export const ERRORS = {
   },
 
   // Accounts
-  "attribute-missing": { ...invalidAttribute, detail: "Missing attribute: `{name}` is required." },
-  "invalid-attribute": { ...invalidAttribute, detail: "{reason}." },
-  "invalid-name": { ...invalidAttribute, detail: "{reason}." },
-  "invalid-password": { ...invalidAttribute, detail: "{reason}." },
-  "invalid-label": { ...invalidAttribute, detail: "{reason}." },
-  "invalid-scope": { ...invalidAttribute, detail: 'Invalid scope: it must be "read" or "write".' },
+  "attribute-missing": { ...validationFailed, detail: "Missing attribute: `{name}` is required." },
+  "invalid-attribute": { ...validationFailed, detail: "{reason}." },
+  "invalid-name": { ...validationFailed, detail: "{reason}." },
+  "invalid-password": { ...validationFailed, detail: "{reason}." },
+  "invalid-label": { ...validationFailed, detail: "{reason}." },
+  "invalid-scope": { ...validationFailed, detail: 'Invalid scope: it must be "read" or "write".' },
   "invalid-expiry": {
-    ...invalidAttribute,
+    ...validationFailed,
     detail: "Invalid expiry: `expires_at` must be a future timestamp (YYYY-MM-DDTHH:mm:ss.sssZ) or null.",
   },
   "wrong-password": { status: 403, title: "Wrong Password", detail: "The current password is incorrect." },
@@ -293,13 +293,13 @@ export const ERRORS = {
   "internal-error": {
     status: 500,
     title: "Internal Server Error",
-    detail: "Internal error. Look up this error id in the server log.",
+    detail: "Internal error. Look up the `id` of this error in the server log.",
   },
 } as const satisfies Record<string, ErrorDefinition>;
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** One error as it is reported; the status becomes a string when it is written. */
+/** One error as reported. In the response, the status is a string. */
 export interface ErrorObject {
   readonly id?: string;
   readonly status: number;
@@ -360,7 +360,7 @@ export class RequestFailure extends Error {
   }
 }
 
-/** `headers` are added to the default headers of the error. */
+/** `headers` are added to those of the error, or replace them. */
 export function failure<Code extends ErrorCode>(
   code: Code,
   ...[options]: Options<Code, Extras & { readonly headers?: Headers }>

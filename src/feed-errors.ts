@@ -1,36 +1,36 @@
 import { MAX_FOLDER_LEVELS, MAX_FOLDER_PATH, MAX_FOLDERS, MAX_TITLE } from "./details.ts";
 import { MAX_FEED_URL } from "./feed-url.ts";
 
-const invalid = { status: 422, title: "Validation Failed" } as const;
+const validationFailed = { status: 422, title: "Validation Failed" } as const;
 
-/** Errors about a feed that a client adds, imports or changes. They are part of `ERRORS`. */
+/** Errors about feeds that a client adds, imports, changes or searches for. They are part of `ERRORS`. */
 export const FEED_ERRORS = {
-  "feed-url-missing": { ...invalid, detail: "Missing feed URL: a non-empty string is required." },
+  "feed-url-missing": { ...validationFailed, detail: "Missing feed URL: a non-empty string is required." },
   "feed-url-too-long": {
-    ...invalid,
+    ...validationFailed,
     detail: `Invalid feed URL: it must not exceed ${MAX_FEED_URL} characters.`,
   },
   "feed-url-whitespace": {
-    ...invalid,
+    ...validationFailed,
     detail: "Invalid feed URL: it must not contain whitespace or control characters.",
   },
   "feed-url-not-http": {
-    ...invalid,
-    detail: "Invalid feed URL: it must start with http:// or https:// and a host.",
+    ...validationFailed,
+    detail: "Invalid feed URL: it must start with http:// or https://, followed by a host.",
   },
-  "feed-url-invalid-host": { ...invalid, detail: "Invalid feed URL: the host is not valid." },
-  "feed-url-invalid-port": { ...invalid, detail: "Invalid feed URL: the port must not be 0." },
+  "feed-url-invalid-host": { ...validationFailed, detail: "Invalid feed URL: the host is invalid." },
+  "feed-url-invalid-port": { ...validationFailed, detail: "Invalid feed URL: the port must not be 0." },
   "feed-url-invalid-characters": {
-    ...invalid,
-    detail: "Invalid feed URL: it must not contain lone surrogates, %00, or a backslash before the query string.",
+    ...validationFailed,
+    detail: "Invalid feed URL: it must not contain lone surrogates or %00, nor a backslash before the query string.",
   },
   "invalid-title": {
-    ...invalid,
-    detail: `Invalid title: it must be null or have 1 to ${MAX_TITLE} characters, without control or bidirectional override characters.`,
+    ...validationFailed,
+    detail: `Invalid title: it must be null or 1 to ${MAX_TITLE} characters, none of them control or bidirectional override characters.`,
   },
   "invalid-folders": {
-    ...invalid,
-    detail: `Invalid folders: they must be null or an array of at most ${MAX_FOLDERS} paths such as "News/Tech", each with 1 to ${MAX_FOLDER_PATH} characters and at most ${MAX_FOLDER_LEVELS} levels, without empty names and without control or bidirectional override characters.`,
+    ...validationFailed,
+    detail: `Invalid folders: use null or at most ${MAX_FOLDERS} paths such as "News/Tech", each with at most ${MAX_FOLDER_PATH} characters and ${MAX_FOLDER_LEVELS} levels, no empty folder name, and no control or bidirectional override characters.`,
   },
   "already-subscribed": {
     status: 409,
@@ -40,7 +40,7 @@ export const FEED_ERRORS = {
   "page-unavailable": {
     status: 422,
     title: "Page Unavailable",
-    detail: "The server cannot fetch this page.",
+    detail: "The server cannot fetch this web page.",
   },
   // Entries of an import
   "duplicate-in-file": { status: 409, title: "Duplicate", detail: "This feed appears earlier in the file." },

@@ -7,11 +7,11 @@ export const SETTINGS = {
   PORT: ["8080", "Port to listen on; 0 chooses a free port."],
   DATABASE_URL: [
     "file:./data/earmark.db",
-    "Database: file:PATH (created if missing) or a postgres:// URL. The default is in the folder where Earmark is installed, unless the current folder has a data/earmark.db.",
+    "Database: file:PATH (created if missing) or a postgres:// URL. In the default, ./ is the folder where Earmark is installed, unless the current folder has a data/earmark.db.",
   ],
   EARMARK_DATABASE_CONNECTIONS: [
     "10",
-    "Maximum connections from this process to PostgreSQL. With a Citus cluster, the process opens one more connection to each node for health checks; while a node hangs, the maximum is doubled.",
+    "Maximum connections from each process to PostgreSQL. With a Citus cluster, the process opens one more connection to each node for health checks; while a node hangs, the maximum is doubled.",
   ],
   EARMARK_ACCOUNTS: ["false", "true: people sign in and apps use tokens; everyone has their own list."],
   EARMARK_ALLOW_ANONYMOUS: ["false", "true: serve anyone who can reach HOST; no credentials needed."],
@@ -21,18 +21,18 @@ export const SETTINGS = {
     "Name of the administrator account to create at startup if the database has no accounts yet.",
   ],
   EARMARK_ADMIN_PASSWORD: ["", "Password of that account."],
-  EARMARK_OIDC_ISSUER: ["", "OpenID Connect provider: the issuer in its discovery document."],
+  EARMARK_OIDC_ISSUER: ["", "Issuer URL of the OpenID Connect provider, exactly as in its discovery document."],
   EARMARK_OIDC_CLIENT_ID: [
     "",
-    "Client id at the provider. The web interface then shows a button for signing in with the provider.",
+    "Client id at the provider. If set, the web interface shows a button for signing in with the provider.",
   ],
   EARMARK_OIDC_CLIENT_SECRET: ["", "Client secret; empty for a public client."],
   EARMARK_OIDC_NAME: ["", "Name of the provider on the sign-in button. Default: the host name of the issuer."],
-  EARMARK_OIDC_AUDIENCE: ["", "Accept JWTs that the provider issues for this audience (aud) as bearer tokens."],
-  EARMARK_OIDC_SIGN_UP: ["false", "true: create an account for any user the identity provider authenticates."],
+  EARMARK_OIDC_AUDIENCE: ["", "Accept JWTs as bearer tokens if the provider issued them for this audience (aud)."],
+  EARMARK_OIDC_SIGN_UP: ["false", "true: create an account for any user of the provider who signs in."],
   EARMARK_AUTH_HEADER: [
     "",
-    "Header in which a reverse proxy with its own sign-in sends the user name, such as Remote-User. Accepted only from EARMARK_TRUSTED_PROXIES; requests from elsewhere that have it are rejected.",
+    "Header, such as Remote-User, in which a reverse proxy with its own sign-in sends the user name. Accepted only from EARMARK_TRUSTED_PROXIES; requests with it from other addresses are rejected.",
   ],
   EARMARK_REQUESTS_PER_MINUTE: [
     "6000",
@@ -40,7 +40,7 @@ export const SETTINGS = {
   ],
   EARMARK_OPERATIONS_PER_MINUTE: [
     "100000",
-    "Maximum changes to subscriptions (operations; a request can have many) per account per minute in each process; beyond that, the server returns 429.",
+    "Maximum operations (changes to subscriptions) per account per minute in each process; a request can contain many. Beyond that, the server returns 429.",
   ],
   EARMARK_MAX_SUBSCRIPTIONS_PER_USER: ["20000", "Maximum subscriptions per account."],
   EARMARK_REMOVAL_RETENTION_DAYS: [
@@ -49,11 +49,11 @@ export const SETTINGS = {
   ],
   EARMARK_PUBLIC_URL: [
     "",
-    "URL at which people reach the server, such as https://pods.example, with EARMARK_BASE_PATH if there is one. Used in invitation and reset links, QR codes, app logins, passkeys and the redirect URI for the identity provider; if empty, the URL of the request is used, and commands print links without scheme and host.",
+    "URL at which people reach the server, such as https://pods.example, including the base path, if any. Used in links that people open, QR codes, app logins, passkeys, /docs and the redirect URI for the identity provider. If empty, links use the URL of the request, the link for creating the first account uses the address that the server listens on, and commands print links without scheme and host.",
   ],
   EARMARK_ALLOWED_HOSTS: [
     "",
-    "Host names of the server besides localhost and IP addresses, separated by commas. Behind a reverse proxy: its public host name. With accounts, an empty value allows any name.",
+    "Host names that clients may use besides localhost and IP addresses, separated by commas. Behind a reverse proxy, set this to the public host name. With accounts, an empty value allows any name.",
   ],
   EARMARK_TRUSTED_PROXIES: [
     "",
@@ -66,13 +66,13 @@ export const SETTINGS = {
   ],
   EARMARK_FETCH_FEEDS: [
     "true",
-    "true: fetch subscribed feeds for their titles and artwork; false: make no requests to publishers.",
+    "true: fetch subscribed feeds for their titles and artwork; false: fetch nothing from publishers, and do not look up their hosts.",
   ],
   EARMARK_FETCH_NETWORKS: [
     "",
     "Private networks that the server may fetch from, such as 192.168.1.0/24, separated by commas. Anyone who can subscribe can make the server send requests there.",
   ],
-  EARMARK_FETCH_CONCURRENCY: ["8", "Maximum feeds that this process fetches at a time; only one per host."],
+  EARMARK_FETCH_CONCURRENCY: ["8", "Maximum feeds that each process fetches at a time; only one per host."],
   EARMARK_FETCH_HOURS: ["168", "Hours until a feed is fetched again."],
   EARMARK_FETCH_USER_AGENT: [
     "",
@@ -93,16 +93,16 @@ export const SETTINGS = {
   EARMARK_MAX_OPERATIONS: ["10000", "Maximum operations per request."],
   EARMARK_MAX_BODY_BYTES: [
     "8388608",
-    "Maximum size of a request body, in bytes, except for imports and for uploads of episode actions (32 MiB).",
+    "Maximum size of a request body, in bytes. Does not apply to imports and to uploads of episode actions (32 MiB).",
   ],
-  EARMARK_MAX_IMPORT_BYTES: ["16777216", "Maximum size of an OPML file to import, in bytes."],
+  EARMARK_MAX_IMPORT_BYTES: ["16777216", "Maximum size of an imported file, in bytes."],
   EARMARK_MAX_QUEUED_OPERATIONS: [
     "50000",
     "Maximum operations in the write queue; beyond that, the server returns 503.",
   ],
   EARMARK_MAX_CONNECTIONS: [
     "10000",
-    "Maximum open connections, at most half of them from one IPv4 address or IPv6 /56.",
+    "Maximum open connections; at most half this number from one IPv4 address or IPv6 /56, except from trusted proxies.",
   ],
   EARMARK_MAX_STREAMS: ["5000", "Maximum open event streams; beyond that, the server returns 503."],
   EARMARK_HEADERS_TIMEOUT_MS: ["5000", "Timeout for receiving the headers of a request."],

@@ -1,4 +1,4 @@
-/** Errors when signing in with a passkey, an identity provider or a proxy. They are part of `ERRORS`. */
+/** Errors about passkeys, identity providers and proxies. They are part of `ERRORS`. */
 export const SIGN_IN_ERRORS = {
   "passkey-failed": {
     status: 401,
@@ -9,7 +9,7 @@ export const SIGN_IN_ERRORS = {
   "invalid-passkey": {
     status: 422,
     title: "Validation Failed",
-    detail: "The passkey is invalid, or the challenge has expired. Try again.",
+    detail: "The new passkey is invalid or already registered, or the challenge has expired.",
   },
   "too-many-passkeys": {
     status: 409,
@@ -29,22 +29,23 @@ export const SIGN_IN_ERRORS = {
   "oidc-denied": {
     status: 403,
     title: "Sign-In Denied",
-    detail: "The identity provider did not allow the sign-in, or it was canceled.",
+    detail: "The identity provider did not allow the sign-in, or you canceled it.",
   },
   "oidc-failed": {
     status: 400,
     title: "Sign-In Failed",
-    detail: "The identity provider's response is invalid, has expired or was already used. Sign in again.",
+    detail:
+      "The identity provider's response is invalid, has expired, was already used or belongs to another browser. Sign in again.",
   },
   "no-account": {
     status: 403,
     title: "No Account",
     detail:
-      "This user has no account on this server. If you signed in with an identity provider and have an account here, sign in with its password and link the identity. Otherwise ask an administrator for an account.",
+      "No account on this server belongs to this user. If you signed in with an identity provider and have an account here, sign in with your password here and link the identity. Otherwise ask an administrator for an account.",
   },
   "untrusted-auth-header": {
     status: 403,
     title: "Untrusted Proxy",
-    detail: "The header with the user name is accepted only from a reverse proxy in EARMARK_TRUSTED_PROXIES.",
+    detail: "The header with the user name is accepted only from a reverse proxy listed in EARMARK_TRUSTED_PROXIES.",
   },
 } as const;

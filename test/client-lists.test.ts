@@ -107,7 +107,7 @@ test("OPML: import, preview and export → report and text", async () => {
         folders: [],
         outcome: "refused",
         code: "feed-url-not-http",
-        detail: "Invalid feed URL: it must start with http:// or https:// and a host.",
+        detail: "Invalid feed URL: it must start with http:// or https://, followed by a host.",
         subscriptionId: null,
       },
     ],

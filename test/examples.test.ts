@@ -260,7 +260,7 @@ test("browser.html: list opened, feeds added and removed → within what CORS al
     await element("add").act({ feeds: `${FEEDS[0]}\n\n <b>bold</b>\r\n${FEEDS[1]}\n` });
     assert.deepEqual(element("outcome").textContent.split("\n"), [
       `added: ${FEEDS[0]} `,
-      "refused: <b>bold</b> Invalid feed URL: it must start with http:// or https:// and a host.",
+      "refused: <b>bold</b> Invalid feed URL: it must start with http:// or https://, followed by a host.",
       `added: ${FEEDS[1]} `,
     ]);
     const [first] = element("list").children;

@@ -172,7 +172,7 @@ test("earmark add --find: pages â†’ their first feeds are added; without feeds â
   assert.deepEqual(added.stdout.trimEnd().split("\n"), [
     `added\t${site.url}/rss`,
     `refused\t${site.url}/none\tThe page declares no feed.`,
-    `refused\t${site.url}/gone\tThe server cannot fetch this page.`,
+    `refused\t${site.url}/gone\tThe server cannot fetch this web page.`,
   ]);
   assert.match(added.stderr, /has other feeds: .*\/comments/);
   const listed = await runInProcess(["list", "--server", url]);

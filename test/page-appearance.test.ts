@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
+import { de as peopleDe } from "../web/src/words/accounts.de.ts";
+import { en as peopleEn } from "../web/src/words/accounts.en.ts";
 import { de } from "../web/src/words/de.ts";
 import { en, type Words } from "../web/src/words/en.ts";
 import { es } from "../web/src/words/es.ts";
 import { de as feedsDe } from "../web/src/words/feeds.de.ts";
 import { en as feedsEn } from "../web/src/words/feeds.en.ts";
 import { fr } from "../web/src/words/fr.ts";
-import { de as peopleDe } from "../web/src/words/people.de.ts";
-import { en as peopleEn } from "../web/src/words/people.en.ts";
 import { de as podcastsDe } from "../web/src/words/podcasts.de.ts";
 import { en as podcastsEn } from "../web/src/words/podcasts.en.ts";
 import { zh } from "../web/src/words/zh.ts";

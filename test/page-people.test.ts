@@ -3,8 +3,8 @@ import { describe, test } from "node:test";
 import { NOBODY } from "../src/account-store.ts";
 import { People } from "../src/people.ts";
 import { asUser } from "../src/subscriptions.ts";
+import { en as people } from "../web/src/words/accounts.en.ts";
 import { en } from "../web/src/words/en.ts";
-import { en as people } from "../web/src/words/people.en.ts";
 import { newToken, type SignedIn } from "./support/accounts.ts";
 import {
   accounts,

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { describe, test } from "node:test";
 import { ERRORS } from "../src/errors.ts";
+import { en as people } from "../web/src/words/accounts.en.ts";
 import { en } from "../web/src/words/en.ts";
-import { en as people } from "../web/src/words/people.en.ts";
 
 type TextFunction = (...args: readonly unknown[]) => string;
 /** Every text of a language by its path, such as `list.title`. */
@@ -52,7 +52,7 @@ const known: ReadonlyMap<string, Texts> = new Map(
     languages.map(async (language) => {
       const { [language]: words } = await import(new URL(`${language}.ts`, FOLDER).href);
       const { [language]: podcasts } = await import(new URL(`podcasts.${language}.ts`, FOLDER).href);
-      const { [language]: people } = await import(new URL(`people.${language}.ts`, FOLDER).href);
+      const { [language]: people } = await import(new URL(`accounts.${language}.ts`, FOLDER).href);
       const { [language]: feeds } = await import(new URL(`feeds.${language}.ts`, FOLDER).href);
       return [
         language,

@@ -7,7 +7,7 @@ import { readActions, writeActions } from "../../src/gpodder/actions.ts";
 import { readDevice } from "../../src/gpodder/devices.ts";
 import { readFeedChanges, readFeedList } from "../../src/gpodder/feeds.ts";
 import { readSince } from "../../src/gpodder/values.ts";
-import { writeEpisodeActions } from "../../src/nextcloud/actions.ts";
+import { writeNextcloudActions } from "../../src/nextcloud/actions.ts";
 import { fc } from "../../test/support/properties.ts";
 import { fuzz } from "./fuzz.ts";
 import { type Corpus, documents, inputs } from "./inputs.ts";
@@ -92,7 +92,7 @@ test("fuzz: any uploaded actions → what is kept is safe for every app", () =>
     const { actions } = await parsed(writeActions([kept], 5));
     assert.equal(actions.length, kept.length);
     for (const action of actions) checkForGpodder(action);
-    for (const action of (await parsed(writeEpisodeActions([kept], 5))).actions) checkForGnome(action);
+    for (const action of (await parsed(writeNextcloudActions([kept], 5))).actions) checkForGnome(action);
   }));
 
 test("fuzz: any uploaded feeds or device → strings in, or 400", () =>

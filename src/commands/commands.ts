@@ -39,7 +39,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     examples: [
       ["earmark add https://podnews.net/rss", "Subscribe to one feed"],
       ["earmark add - < feeds.txt", "Subscribe to all feeds in a file"],
-      ["earmark add URL --server https://pods.example", "Subscribe on a server"],
+      ["earmark add URL --server https://pods.example", "Subscribe on a remote server"],
       ["earmark add --find https://podnews.net --server https://pods.example", "Subscribe to the feed of a website"],
     ],
     run: async (terminal, options, urls) =>
@@ -54,10 +54,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "List subscriptions with id, time of subscription, feed URL and title, oldest first",
     examples: [
       ["earmark list", "List subscriptions in the local database"],
-      [
-        "earmark list --attention",
-        "List only subscriptions whose feeds have moved, deny access, are failing or are gone. Prints the status, when it began, feed URL, new URL, title",
-      ],
+      ["earmark list --attention", "List feeds with problems: status, when it began, feed URL, new URL, title"],
       ["earmark list --removed", "List what was removed recently, newest first: id, time of removal, feed URL, title"],
       ["earmark list --json | jq .feed_url", "Process the list in a script; JSON also has folders and podcast details"],
     ],
@@ -73,8 +70,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     options: [...LOCATION],
     summary: "Have the server fetch feeds again soon; without a URL or id, all of them",
     examples: [
-      ["earmark refresh https://podnews.net/rss", "Fetch one feed"],
-      ["earmark refresh --server https://pods.example", "Fetch all feeds in the list"],
+      ["earmark refresh https://podnews.net/rss", "Have one feed fetched"],
+      ["earmark refresh --server https://pods.example", "Have all feeds in the list fetched"],
     ],
     run: async (terminal, options, urlsOrIds) =>
       (await import("./subscriptions.ts")).refresh(terminal, locationOf(options), urlsOrIds),
@@ -95,7 +92,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   rename: {
     operands: ["URL|ID", "TITLE"],
     options: [...LOCATION],
-    summary: "Set the title of a subscription; an empty TITLE clears it",
+    summary: "Set the title of a subscription; an empty TITLE restores the podcast's own title",
     examples: [['earmark rename https://podnews.net/rss "The news"', "Set the title"]],
     run: async (terminal, options, [urlOrId = "", title = ""]) =>
       (await import("./subscriptions.ts")).rename(terminal, locationOf(options), urlOrId, title),
@@ -104,14 +101,17 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["URL|ID..."],
     options: ["folder", ...LOCATION],
     summary: "Move subscriptions to a folder; without --folder, out of all folders",
-    examples: [["earmark move https://podnews.net/rss --folder News/Daily", "Move it to the folder Daily in News"]],
+    examples: [
+      ["earmark move https://podnews.net/rss --folder News/Daily", "Move a subscription to the folder Daily in News"],
+    ],
     run: async (terminal, options, urlsOrIds) =>
       (await import("./subscriptions.ts")).move(terminal, locationOf(options), urlsOrIds, stringOption(options.folder)),
   },
   import: {
     operands: ["FILE|-"],
     options: ["dry-run", "json", ...LOCATION],
-    summary: "Subscribe to every feed in an OPML file or a list of URLs; existing subscriptions are kept",
+    summary:
+      "Subscribe to every feed in an OPML file or a list of URLs (-: standard input); existing subscriptions are kept",
     examples: [
       ["earmark import podcasts.opml --dry-run", "Preview the outcome for each feed"],
       ["earmark import podcasts.opml", "Import the file"],
@@ -126,7 +126,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     operands: [],
     options: [...LOCATION],
     summary: "Write the list to standard output as OPML",
-    examples: [["earmark export > podcasts.opml", "Save it to a file"]],
+    examples: [["earmark export > podcasts.opml", "Save the list to a file"]],
     run: async (terminal, options) => (await import("./subscriptions.ts")).exportFile(terminal, locationOf(options)),
   },
   watch: {
@@ -144,10 +144,10 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   backup: {
     operands: ["FILE|FOLDER"],
     options: ["keep"],
-    summary: "Back up everything to a file, even while the server is running; with --keep, to a folder",
+    summary: "Back up the database to FILE or, with --keep, to a new file in FOLDER; works while the server is running",
     examples: [
       ["earmark backup earmark-$(date +%F).db", "Name the file after the date"],
-      ["earmark backup --keep 14 /var/backups/earmark", "Keep the last 14 backups in a folder"],
+      ["earmark backup --keep 14 /var/backups/earmark", "Keep the newest 14 backups in a folder"],
     ],
     async run(terminal, options, [path = ""]) {
       const keep = stringOption(options.keep);
@@ -159,8 +159,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   restore: {
     operands: ["FILE"],
     options: ["yes", "keep-access", "end-access"],
-    summary:
-      "Restore a backup; an existing SQLite database is kept under another name, but a PostgreSQL database must be empty",
+    summary: "Restore a backup; an existing SQLite database is renamed and kept, a PostgreSQL database must be empty",
     examples: [["earmark restore earmark-2026-11-15.db", "Restore this backup; the server must be stopped"]],
     async run(terminal, options, [path = ""]) {
       const [keep, end] = [options["keep-access"] === true, options["end-access"] === true];
@@ -173,8 +172,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   copy: {
     operands: [],
     options: ["from", "to"],
-    summary: "Copy everything to an empty SQLite or PostgreSQL database",
-    examples: [["earmark copy --from file:./data/earmark.db --to postgres://me@db/earmark", "Move to PostgreSQL"]],
+    summary: "Copy a database to another, empty one (SQLite or PostgreSQL)",
+    examples: [["earmark copy --from file:./data/earmark.db --to postgres://me@db/earmark", "Copy to PostgreSQL"]],
     async run(terminal, options) {
       const { copy } = await import("./copy.ts");
       const url = (name: "from" | "to") => {
@@ -190,13 +189,10 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   migrate: {
     operands: [],
     options: ["distribute", "new-epoch"],
-    summary: "Create or migrate the database without starting the server",
+    summary: "Create the database or upgrade its schema, without starting the server",
     examples: [
-      ["earmark migrate --distribute", "Also distribute it over a Citus cluster"],
-      [
-        "earmark migrate --new-epoch",
-        "After a failover that lost changes: make all sync states invalid, so that clients read their lists again",
-      ],
+      ["earmark migrate --distribute", "Also distribute the tables over a Citus cluster"],
+      ["earmark migrate --new-epoch", "After a failover that lost changes: make all clients read their lists again"],
     ],
     async run(terminal, options) {
       const { migrate } = await import("./migrate.ts");
@@ -209,7 +205,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   doctor: {
     operands: [],
     options: ["json", "server"],
-    summary: "Check everything the server needs and suggest fixes",
+    summary: "Check the installation and suggest fixes",
     examples: [["earmark doctor --server https://pods.example", "Also check the reverse proxy"]],
     run: async (terminal, options) =>
       (await (await import("./doctor.ts")).doctor(terminal, stringOption(options.server), options.json === true))
@@ -229,7 +225,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   healthcheck: {
     operands: [],
     options: [],
-    summary: "Check whether the server at the configured address is ready (exit code 0 or 1)",
+    summary: "Check whether the server at the configured address is ready (exit code 0: yes, 1: no)",
     examples: [["earmark healthcheck", "Check the local server"]],
     async run(terminal) {
       const { healthcheck } = await import("./healthcheck.ts");
@@ -242,7 +238,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["bash|zsh|fish"],
     options: [],
     summary: "Print a shell completion script",
-    examples: [["source <(earmark completion bash)", "Enable completion in this shell"]],
+    examples: [["source <(earmark completion bash)", "Enable completion in bash"]],
     async run(terminal, _options, [shell = ""]) {
       const { writeCompletion } = await import("./completion.ts");
       const commands = Object.entries(COMMANDS).map(([name, { summary, options }]) => ({

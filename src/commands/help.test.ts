@@ -51,7 +51,7 @@ test("help: all commands and each command → usage, examples, options", async (
   const one = await runInProcess(["token", "create", "--help"]);
   assert.match(
     one.stdout,
-    /^Usage: earmark token create NAME \[OPTION\.\.\.\]\n\n.*\n\nExamples:\n {2}earmark token create ann --label phone/,
+    /^Usage: earmark token create NAME \[OPTION\.\.\.\]\n\n.*\n\nExamples:\n {2}earmark token create ann --label AntennaPod/,
   );
   assert.match(one.stdout, /--read-only/);
 });

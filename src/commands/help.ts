@@ -7,7 +7,7 @@ export function writeHelp(): string {
     ["earmark serve", "Start the server on http://127.0.0.1:8080"],
     ["earmark import podcasts.opml", "Subscribe to all feeds in a file"],
     ["earmark list", "List subscriptions"],
-    ["earmark backup earmark.db", "Back up while the server is running"],
+    ["earmark backup earmark-backup.db", "Back up while the server is running"],
     ["EARMARK_ACCOUNTS=true earmark serve", "Serve several people, each with their own list"],
   ];
   const commands = Object.entries(COMMANDS).map(

@@ -15,7 +15,7 @@ import { createError } from "../errors.ts";
 import { readFeedUrl } from "../feed-url.ts";
 import { countResults, type FeedToImport, importFeeds } from "../imports.ts";
 import { isUuidLike } from "../jsonapi/resource.ts";
-import { readFeedFile } from "../opml/read-feed-file.ts";
+import { readImportFile } from "../opml/read-import-file.ts";
 import { opmlSourceOf, writeOpml } from "../opml/write.ts";
 import type { Podcast } from "../podcast-store.ts";
 import { listRemovals } from "../removals.ts";
@@ -195,7 +195,7 @@ async function openLocalList(
     update: (updates) => change(updates.map(toUpdate)),
     async importOpml(opml, { dryRun = false } = {}) {
       const bytes = Buffer.from(opml as Uint8Array);
-      const results = await importFeeds(store, asUser(user), readFeedFile(bytes), now(), { dryRun });
+      const results = await importFeeds(store, asUser(user), readImportFile(bytes), now(), { dryRun });
       const { counts, reasons } = countResults(results);
       const { already_subscribed: alreadySubscribed, ...others } = counts;
       return {

@@ -143,7 +143,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
       assert.equal(imported.code, 1);
       assert.deepEqual(lines(imported), [
         "added\thttps://a.example/1",
-        "refused\tnonsense\tLine 1: Invalid feed URL: it must start with http:// or https:// and a host.",
+        "refused\tnonsense\tLine 1: Invalid feed URL: it must start with http:// or https://, followed by a host.",
         "skipped\thttp://A.example/1/\tLine 2: This feed appears earlier in the file.",
         "added\thttp://a.example/2",
       ]);

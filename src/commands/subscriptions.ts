@@ -10,7 +10,7 @@ import {
 import { readFolder, readTitle } from "../details.ts";
 import { ERRORS } from "../errors.ts";
 import { InvalidOpml } from "../opml/entry.ts";
-import { readFeedFile } from "../opml/read-feed-file.ts";
+import { readImportFile } from "../opml/read-import-file.ts";
 import { UserError } from "../user-error.ts";
 import { type ListLocation, openSubscriptionList, type SubscriptionList, shorten } from "./subscription-list.ts";
 import type { Terminal } from "./terminal.ts";
@@ -321,7 +321,7 @@ export async function importFile(
   const bytes = await terminal.read(path, MAX_INPUT);
   try {
     // Throws if the file is invalid, before a database is created.
-    readFeedFile(bytes);
+    readImportFile(bytes);
     return await withList(terminal, location, { mayCreate: !dryRun }, async (subscriptionList) => {
       const { entries } = await subscriptionList.importOpml(bytes, { dryRun: true });
       if (dryRun) return report(terminal, entries.map(withLine), asJson, { dryRun });

@@ -14,14 +14,14 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: [],
     options: ["json"],
     summary:
-      "List accounts, oldest first: name, creation time, subscriptions, issuer, role, last seen (day), stored items (subscriptions, removals and episode actions), state",
+      "List accounts, oldest first: name, creation time, number of subscriptions, identity provider (issuer), role, last seen (day), stored items (subscriptions, removals and episode actions), state",
     examples: [["earmark user list", "List all accounts"]],
     run: (terminal, options) => runPeopleCommand(({ listUsers }) => listUsers(terminal, options.json === true)),
   },
   "user passwd": {
     operands: ["NAME"],
     options: ["password-stdin", "revoke-tokens"],
-    summary: "Set a new password and end all sessions",
+    summary: "Set a new password for an account and end all its sessions",
     examples: [["earmark user passwd ann", "Change the password of ann; prompts for the new one"]],
     run: (terminal, options, [name = ""]) =>
       runAccountCommand(({ changePassword }) =>
@@ -34,7 +34,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "user reset-password": {
     operands: ["NAME"],
     options: [],
-    summary: "Create a link for setting a new password; it works once and expires after a day",
+    summary: "Create a link with which the user sets a new password; it works once and expires after a day",
     examples: [["earmark user reset-password ann", "Print the link"]],
     run: (terminal, _options, [name = ""]) =>
       runPeopleCommand(({ createResetLink }) => createResetLink(terminal, name)),
@@ -42,7 +42,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "user disable": {
     operands: ["NAME"],
     options: [],
-    summary: "End all access to an account and keep its data",
+    summary: "Block all access to an account but keep its data",
     examples: [["earmark user disable ann", "Sign out ann and all her apps"]],
     run: (terminal, _options, [name = ""]) =>
       runPeopleCommand(({ changeUser }) => changeUser(terminal, name, "disable")),
@@ -58,7 +58,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "user admin": {
     operands: ["NAME"],
     options: ["revoke"],
-    summary: "Make an account an administrator",
+    summary: "Make an account an administrator; with --revoke, remove the role",
     examples: [
       ["earmark user admin ann", "Let ann administer the server in the web interface"],
       ["earmark user admin ann --revoke", "Take the role away again"],
@@ -78,7 +78,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["NAME"],
     options: [],
     summary: "Export all data of an account as JSON",
-    examples: [["earmark user export ann > ann.json", "Save it to a file"]],
+    examples: [["earmark user export ann > ann.json", "Save the data to a file"]],
     run: (terminal, _options, [name = ""]) => runAccountCommand(({ exportUser }) => exportUser(terminal, name)),
   },
   "user invite": {
@@ -115,7 +115,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["NAME"],
     options: ["label", "read-only", "days"],
     summary: "Create a token that gives one app access to account NAME",
-    examples: [["earmark token create ann --label phone", "Print the token, which is not shown again"]],
+    examples: [["earmark token create ann --label AntennaPod", "Print the token, which is not shown again"]],
     run: (terminal, options, [name = ""]) =>
       runAccountCommand(({ createToken }) =>
         createToken(terminal, name, {

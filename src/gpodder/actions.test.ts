@@ -8,7 +8,7 @@ import { MAX_UPLOADED_ACTIONS, readActions, readActionsQuery, writeActions } fro
 const PLAY = { podcast: "https://a.example/feed", episode: "https://a.example/1.mp3", action: "play" };
 
 const readOne = (more: object) => readActions([{ ...PLAY, ...more }])[0];
-const writeAll = async (...pages: EpisodeAction[][]) => await text(writeActions(pages, 1_800_000_000));
+const writeAll = async (...batches: EpisodeAction[][]) => await text(writeActions(batches, 1_800_000_000));
 const write = async (action: EpisodeAction) => JSON.parse(await writeAll([action]));
 
 const STORED: EpisodeAction = {
@@ -23,13 +23,13 @@ const STORED: EpisodeAction = {
   total: 30,
 };
 
-test("actions: a kind in upper or lower case → lower case", () => {
+test("actions: a kind in any case → lower case", () => {
   for (const kind of ["play", "download", "delete", "new", "flattr"])
     for (const action of [kind, kind.toUpperCase(), `${kind.charAt(0).toUpperCase()}${kind.slice(1)}`])
       assert.equal(readOne({ action })?.kind, kind);
 });
 
-test("actions: invalid items → ignored, the others stay", () => {
+test("actions: invalid items → ignored; valid ones → kept", () => {
   const bad = [
     null,
     7,
@@ -52,7 +52,7 @@ test("actions: invalid items → ignored, the others stay", () => {
   assert.deepEqual(readActions([]), []);
 });
 
-test("actions: numbers as integer, float or text → rounded down; anything else → none", () => {
+test("actions: numbers from 0 to 2³¹ - 1, also as text → rounded down; anything else → none", () => {
   for (const [sent, expected] of [
     [12, 12],
     [12.9, 12],
@@ -67,11 +67,13 @@ test("actions: numbers as integer, float or text → rounded down; anything else
     [2 ** 31, undefined],
     [[12], undefined],
   ] as const)
-    assert.deepEqual(readOne({ position: sent, started: sent, total: sent })?.position, expected, String(sent));
+    for (const member of ["position", "started", "total"] as const)
+      assert.equal(readOne({ [member]: sent })?.[member], expected, `${member}: ${String(sent)}`);
 });
 
-test("actions: extra members, null guid, invalid device → ignored", () => {
+test("actions: extra members, null guid, invalid device → ignored; valid guid and device → kept", () => {
   const read = readOne({ id: 3, guid: null, device: "my phone!", playedDuration: 7 });
+  assert.ok(read !== undefined && !("id" in read) && !("playedDuration" in read));
   assert.equal(read?.guid, undefined);
   assert.equal(read?.device, undefined);
   assert.equal(readOne({ guid: " g ", device: "my-phone.2" })?.guid, " g ");
@@ -82,14 +84,13 @@ test("actions: no timestamp → undefined, so that the server's clock is used", 
   for (const timestamp of [undefined, null, ""]) assert.equal(readOne({ timestamp })?.actedAt, undefined);
 });
 
-test("actions: a body that is not an array, or too long → rejected", () => {
+test("actions: a body that is not an array, or too many actions → rejected", () => {
   for (const document of [{}, null, "x", 1]) assert.throws(() => readActions(document), RequestFailure);
-  const one = {};
   assert.throws(
-    () => readActions(new Array(MAX_UPLOADED_ACTIONS + 1).fill(one)),
+    () => readActions(new Array(MAX_UPLOADED_ACTIONS + 1).fill({})),
     (error: RequestFailure) => error.error.status === 413,
   );
-  assert.deepEqual(readActions(new Array(MAX_UPLOADED_ACTIONS).fill(one)), []);
+  assert.deepEqual(readActions(new Array(MAX_UPLOADED_ACTIONS).fill({})), []);
 });
 
 test("actions: writing a play action → lower-case action, UTC time without a zone, all three numbers", async () => {
@@ -111,7 +112,7 @@ test("actions: writing a play action → lower-case action, UTC time without a z
   });
 });
 
-test("actions: writing an action without guid, device or numbers → no such members", async () => {
+test("actions: writing an action → only members with a value; numbers only for plays", async () => {
   const { actions } = await write({
     ...STORED,
     guid: undefined,
@@ -132,7 +133,7 @@ test("actions: writing none or several pages → one array", async () => {
   assert.equal(actions.length, 3);
 });
 
-test("actions: `device` and `aggregated` in a query → ignored", () => {
+test("actions: a query → `since` and `podcast` are read, `device` and `aggregated` ignored", () => {
   assert.deepEqual(readActionsQuery("since=5&device=x&aggregated=true"), { since: 5, podcast: undefined });
   assert.deepEqual(readActionsQuery("podcast=https%3A%2F%2Fa.example%2F"), { since: 0, podcast: "https://a.example/" });
 });

@@ -7,7 +7,7 @@ import { isObject, readSince, readTimestamp, readWholeNumber, writeTimestamp } f
 export const MAX_UPLOADED_ACTIONS = 100_000;
 
 /**
- * Reads uploaded actions and ignores invalid ones: an app repeats the whole upload until the server accepts it, so one
+ * Reads uploaded episode actions, such as plays, and ignores invalid ones: an app repeats the whole upload until the server accepts it, so one
  * rejected action would block all others.
  */
 export function readActions(document: unknown): UploadedAction[] {
@@ -52,34 +52,34 @@ function readActionTime(value: unknown): Date | "unreadable" | undefined {
 }
 
 /**
- * Ignores `device`, because apps need the actions of other devices, and `aggregated`, because only the latest actions are
- * stored.
+ * Reads `since` and `podcast`. Ignores `device`, because apps need the actions of other devices, and `aggregated`, because
+ * only the latest action of each kind is stored for each episode.
  */
 export function readActionsQuery(query: string): { readonly since: number; readonly podcast: string | undefined } {
   return { since: readSince(query), podcast: new URLSearchParams(query).get("podcast") || undefined };
 }
 
-export type ActionPages = AsyncIterable<readonly EpisodeAction[]> | Iterable<readonly EpisodeAction[]>;
+export type ActionBatches = AsyncIterable<readonly EpisodeAction[]> | Iterable<readonly EpisodeAction[]>;
 
-/** The chunks of a response with actions. */
+/** A response that lists actions, in chunks. */
 export async function* writeActions(
-  pages: ActionPages,
+  batches: ActionBatches,
   timestamp: number,
-  toDocument: (action: EpisodeAction) => object = toGpodderAction,
+  convert: (action: EpisodeAction) => object = toGpodderAction,
 ): AsyncGenerator<string> {
   yield '{"actions":[';
   let separator = "";
-  for await (const actions of pages) {
+  for await (const actions of batches) {
     if (actions.length === 0) continue;
-    yield separator + actions.map((action) => JSON.stringify(toDocument(action))).join();
+    yield separator + actions.map((action) => JSON.stringify(convert(action))).join();
     separator = ",";
   }
   yield `],"timestamp":${timestamp}}`;
 }
 
-/** Omits members without a value: gPodder and Music Assistant reject a response that contains null or -1. */
-function toGpodderAction({ kind, actedAt, ...action }: EpisodeAction): object {
-  const { podcast, episode, guid, device, started, position, total } = action;
+/** Leaves out members without a value: gPodder and Music Assistant reject null and -1. */
+function toGpodderAction(action: EpisodeAction): object {
+  const { podcast, episode, guid, device, kind, actedAt, started, position, total } = action;
   const progress = kind === "play" ? { started, position, total } : {};
   return { podcast, episode, guid, device, action: kind, timestamp: writeTimestamp(actedAt), ...progress };
 }

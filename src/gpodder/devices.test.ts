@@ -5,7 +5,7 @@ import { readDevice, writeDevices, writeSyncGroups } from "./devices.ts";
 
 const device = (id: string) => ({ id, caption: "Phone", type: "mobile", app: "x", syncedAt: new Date(0) }) as const;
 
-test("devices: given members → changed; missing ones and an empty caption → left as they are", () => {
+test("devices: given members → read; missing ones and an empty caption → left out", () => {
   assert.deepEqual(readDevice({ caption: " My phone ", type: "Mobile" }), { caption: "My phone", type: "mobile" });
   assert.deepEqual(readDevice({ caption: "", type: null }), {});
   assert.deepEqual(readDevice({}), {});
@@ -16,7 +16,7 @@ test("devices: a type that is not in the gPodder API → other", () => {
 });
 
 test("devices: a long caption → truncated to 100 characters; control characters → removed", () => {
-  assert.deepEqual(readDevice({ caption: "My\0 \x1bphone\n" }), { caption: "My phone" });
+  assert.deepEqual(readDevice({ caption: "My\0 \x1bphone \n" }), { caption: "My phone" });
   assert.equal(Array.from(readDevice({ caption: "😀".repeat(200) }).caption ?? "").length, 100);
 });
 
@@ -34,7 +34,7 @@ test("devices: listed → exactly the members that the gPodder API defines", () 
   ]);
 });
 
-test("devices: fewer than two → not synchronized; more → one group", () => {
+test("devices: one → not synchronized; two or more → one group", () => {
   assert.deepEqual(JSON.parse(writeSyncGroups([])), { synchronized: [], "not-synchronized": [] });
   assert.deepEqual(JSON.parse(writeSyncGroups([device("a")])), { synchronized: [], "not-synchronized": ["a"] });
   assert.deepEqual(JSON.parse(writeSyncGroups([device("a"), device("b")])), {

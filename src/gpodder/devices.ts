@@ -3,14 +3,14 @@ import { failure } from "../errors.ts";
 import { isObject } from "./values.ts";
 
 /**
- * Reads the name and the type of a device. If the name is missing or empty, the device keeps its name; if the type is
- * missing, it keeps its type.
+ * Reads the caption (the name) and the type of a device. If the caption is missing or empty, the device keeps its caption;
+ * if the type is missing, it keeps its type.
  */
 export function readDevice(document: unknown): DeviceChanges {
   if (!isObject(document))
     throw failure("malformed-document", { reason: "The body must be a JSON object with `caption` and `type`" });
   const { caption, type } = document;
-  const text = typeof caption === "string" ? cleanCaption(caption.trim()) : "";
+  const text = typeof caption === "string" ? cleanCaption(caption) : "";
   return { ...(text === "" ? {} : { caption: text }), ...(typeof type === "string" ? { type: readType(type) } : {}) };
 }
 
@@ -23,13 +23,11 @@ function readType(type: string): DeviceType {
 }
 
 function cleanCaption(text: string): string {
-  const characters = Array.from(
-    text
-      .slice(0, 2 * MAX_CAPTION)
-      .toWellFormed()
-      .replaceAll(/\p{Cc}/gu, ""),
-  );
-  return characters.slice(0, MAX_CAPTION).join("");
+  const cleaned = text
+    .toWellFormed()
+    .replaceAll(/\p{Cc}/gu, "")
+    .trim();
+  return Array.from(cleaned).slice(0, MAX_CAPTION).join("").trimEnd();
 }
 
 /** All devices share the account's list, so each has as many subscriptions as the account. */

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import type { RequestFailure } from "../errors.ts";
 import {
@@ -18,17 +19,11 @@ const A = "https://a.example/feed";
 const B = "https://b.example/feed";
 
 async function* batches() {
-  yield [A].map((feedUrl) => ({ id: "1", feedUrl, subscribedAt: new Date(0) }));
-  yield [B].map((feedUrl) => ({ id: "2", feedUrl, subscribedAt: new Date(0) }));
+  yield [{ id: "1", feedUrl: A, subscribedAt: new Date(0) }];
+  yield [{ id: "2", feedUrl: B, subscribedAt: new Date(0) }];
 }
 
-async function textOf(chunks: AsyncIterable<string>): Promise<string> {
-  let text = "";
-  for await (const chunk of chunks) text += chunk;
-  return text;
-}
-
-test("feeds: missing or null members, items that are not strings → ignored", () => {
+test("feeds: missing or null members, items that are empty or not strings → ignored", () => {
   assert.deepEqual(readFeedChanges({}), { add: [], remove: [] });
   assert.deepEqual(readFeedChanges({ add: null, remove: [A], timestamp: 5 }), { add: [], remove: [A] });
   assert.deepEqual(readFeedChanges({ add: [A, "", null, 5, "antennapod_local:x"] }), {
@@ -37,28 +32,28 @@ test("feeds: missing or null members, items that are not strings → ignored", (
   });
 });
 
-test("feeds: not an object, or members that are not arrays → rejected", () => {
+test("feeds: not an object, members that are not arrays, or too many feeds → rejected", () => {
   for (const document of [null, [], "x", 1, { add: A }, { remove: {} }])
     assert.throws(() => readFeedChanges(document), hasStatus(400));
   assert.throws(() => readFeedChanges({ add: new Array(MAX_FEEDS + 1).fill(A) }), hasStatus(413));
 });
 
-test("feeds: the same URL added and removed → rejected", () => {
+test("feeds: the same URL added and removed → rejected; another form of it → accepted", () => {
   assert.throws(() => requireDisjoint({ add: [B, A], remove: [A] }), hasStatus(400));
   requireDisjoint({ add: [A], remove: [B, `${A}/`] });
 });
 
-test("feeds: responses → all members are present", async () => {
-  const write = (...pages: string[][]) => textOf(writeFeedChanges(pages, [B], 5));
+test("feeds: responses → all members, and all feeds in one array", async () => {
+  const write = (...pages: string[][]) => text(writeFeedChanges(pages, [B], 5));
   assert.equal(await write([]), `{"add":[],"remove":["${B}"],"timestamp":5}`);
   assert.equal(await write([], [A, B], [], [A]), `{"add":["${A}","${B}","${A}"],"remove":["${B}"],"timestamp":5}`);
   assert.equal([...writeUploadResult(5, [["bad", ""]])].join(""), '{"timestamp":5,"update_urls":[["bad",""]]}');
 });
 
-test("feeds: whole lists in every format → read and written", async () => {
+test("feeds: complete lists as JSON or text → read and written; not an array → rejected", async () => {
   assert.deepEqual(readFeedList([A, { url: B }, { feed: B }, 5, ""]), [A, B]);
   assert.throws(() => readFeedList({}), hasStatus(400));
   assert.deepEqual(readFeedLines(`${A}\r\n\n  ${B}  \n`), [A, B]);
-  assert.deepEqual(JSON.parse(await textOf(writeFeedList(batches(), ({ feedUrl }) => feedUrl))), [A, B]);
-  assert.equal(await textOf(writeFeedLines(batches())), `${A}\n${B}\n`);
+  assert.deepEqual(JSON.parse(await text(writeFeedList(batches(), ({ feedUrl }) => feedUrl))), [A, B]);
+  assert.equal(await text(writeFeedLines(batches())), `${A}\n${B}\n`);
 });

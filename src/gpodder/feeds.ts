@@ -28,47 +28,47 @@ function readUrls(value: unknown, member: string): string[] {
   return value.filter((url) => typeof url === "string" && url !== "");
 }
 
-/** The gPodder API refuses the same URL in both lists. AntennaPod relies on that to repair its queue of unsent changes. */
+/** The gPodder API rejects a URL that is in both lists. AntennaPod relies on that to repair its queue of unsent changes. */
 export function requireDisjoint({ add, remove }: FeedChanges): void {
   const added = new Set(add);
   if (remove.some((url) => added.has(url)))
     throw failure("malformed-document", { reason: "The same feed URL is in both `add` and `remove`" });
 }
 
-/** The chunks of a response with changes; `pages` are the feeds that were added. */
+/** A response with changes, in chunks. */
 export async function* writeFeedChanges(
-  pages: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
-  remove: readonly string[],
+  added: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
+  removed: readonly string[],
   timestamp: number,
 ): AsyncGenerator<string> {
   yield '{"add":[';
   let separator = "";
-  for await (const urls of pages) {
+  for await (const urls of added) {
     if (urls.length === 0) continue;
     yield separator + urls.map((url) => JSON.stringify(url)).join();
     separator = ",";
   }
-  yield `],"remove":${JSON.stringify(remove)},"timestamp":${timestamp}}`;
+  yield `],"remove":${JSON.stringify(removed)},"timestamp":${timestamp}}`;
 }
 
 /**
- * The chunks of a response to an upload. Each pair in `rewritten` is a URL as sent and the same URL as stored; the second
- * is "" if the URL was rejected.
+ * A response to an upload, in chunks. Each pair in `updatedUrls` is a URL as sent and the same URL as stored; the second is
+ * "" if the URL was rejected.
  */
 export function* writeUploadResult(
   timestamp: number,
-  rewritten: readonly (readonly [string, string])[],
+  updatedUrls: readonly (readonly [string, string])[],
 ): Generator<string> {
   yield `{"timestamp":${timestamp},"update_urls":[`;
   let separator = "";
-  for (const pair of rewritten) {
+  for (const pair of updatedUrls) {
     yield separator + JSON.stringify(pair);
     separator = ",";
   }
   yield "]}";
 }
 
-/** Reads a whole list of feeds: a JSON array of URLs or of objects with a `url`. */
+/** Reads a complete list of feeds: a JSON array of URLs or of objects with a `url`. Ignores other items. */
 export function readFeedList(document: unknown): string[] {
   if (!Array.isArray(document))
     throw failure("malformed-document", { reason: "The body must be a JSON array of feed URLs" });
@@ -80,7 +80,10 @@ export function readFeedList(document: unknown): string[] {
 
 /** Reads a list of feeds with one URL per line. */
 export function readFeedLines(text: string): string[] {
-  const urls = text.split(/[\r\n]+/).flatMap((line) => line.trim() || []);
+  const urls = text
+    .split(/[\r\n]+/)
+    .map((line) => line.trim())
+    .filter((line) => line !== "");
   if (urls.length > MAX_FEEDS) throw tooManyFeeds(urls.length);
   return urls;
 }
@@ -89,7 +92,7 @@ function tooManyFeeds(count: number) {
   return failure("too-many-operations", { count, items: "feeds", max: MAX_FEEDS, meta: { max: MAX_FEEDS } });
 }
 
-/** A podcast in the format of the gPodder API. Only the URL and the user's title are filled in. */
+/** A podcast in the format of the gPodder API. Only the URL and the title (the user's, else the URL) are filled in. */
 export function toPodcast({ feedUrl: url, title = url }: Subscription): object {
   return {
     url,
@@ -107,7 +110,7 @@ export function toPodcast({ feedUrl: url, title = url }: Subscription): object {
 /** A list of subscriptions, batch by batch. */
 type Batches = AsyncIterable<readonly Subscription[]>;
 
-/** The chunks of a JSON array with every feed. */
+/** A JSON array with an item for each feed, in chunks. */
 export async function* writeFeedList(
   batches: Batches,
   toItem: (subscription: Subscription) => unknown,

@@ -18,7 +18,7 @@ export const OPML_TYPE = "text/x-opml; charset=utf-8";
 /** Media types that browsers and programs use for OPML files and lists of URLs. The content determines the format. */
 const FILE_TYPES = /^(?:(?:text|application)\/(?:x-opml(?:\+xml)?|opml\+xml|xml)|text\/(?:plain|uri-list))\s*(?:;|$)/i;
 
-export function requireFeedFileType(header: string | undefined): void {
+export function requireImportFileType(header: string | undefined): void {
   if (FILE_TYPES.test(header ?? "")) return;
   throw failure("unsupported-media-type", {
     contentType: "text/x-opml (an OPML file) or text/plain (one feed URL per line)",
@@ -40,7 +40,7 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
       const { dryRun } = call.query;
       admitTransfer(request);
       if (!dryRun) admitOperations(request, BATCH_SIZE);
-      const feeds = await readEntries(call, parser, "feed-file");
+      const feeds = await readEntries(call, parser, "import-file");
       const isConnected = () => !response.destroyed;
       // A dry run writes nothing, so no write would notice that access was revoked during the upload.
       if (dryRun) await caller.requireAccess();
@@ -66,7 +66,7 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
   };
 }
 
-export async function readEntries(call: Call<unknown>, parser: Parser, kind: "opml" | "feed-file"): Promise<Entry[]> {
+export async function readEntries(call: Call<unknown>, parser: Parser, kind: "opml" | "import-file"): Promise<Entry[]> {
   const { request, response, caller, maxBytes } = call;
   const bytes = await readBody(request, response, maxBytes);
   const isConnected = () => !response.destroyed;

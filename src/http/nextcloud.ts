@@ -6,8 +6,8 @@ import { failure } from "../errors.ts";
 import { readActionsQuery } from "../gpodder/actions.ts";
 import { readSince } from "../gpodder/values.ts";
 import { MAX_LABEL } from "../jsonapi/accounts.ts";
-import { writeEpisodeActions } from "../nextcloud/actions.ts";
-import { readPollRequest, writeAllowedLogin, writeOcs, writeStartedLogin } from "../nextcloud/login.ts";
+import { writeNextcloudActions } from "../nextcloud/actions.ts";
+import { extractPollToken, writeAllowedLogin, writeOcsResponse, writeStartedLogin } from "../nextcloud/login.ts";
 import { toFailure, userAgentOf } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
 import { readBody } from "./body.ts";
@@ -29,7 +29,7 @@ const DENIED = JSON.stringify({ message: "Access was denied." });
 
 /** The API of gPodder Sync for Nextcloud, and the sign-in of a Nextcloud server. */
 export function nextcloudRoutes(services: Services, parser: Parser): Route[] {
-  const sync = createSyncHandlers(services, parser, NEXTCLOUD, writeEpisodeActions);
+  const sync = createSyncHandlers(services, parser, NEXTCLOUD, writeNextcloudActions);
   const login = createLoginHandlers(services);
   const { maxBodyBytes } = services.config.limits;
   const write = (path: string, maxBytes: number, run: (call: Call) => Promise<void>) =>
@@ -77,7 +77,7 @@ function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clo
     },
 
     async poll({ request, response, maxBytes }: Call): Promise<void> {
-      const token = readPollRequest((await readBody(request, response, maxBytes)).toString());
+      const token = extractPollToken((await readBody(request, response, maxBytes)).toString());
       const decision = await findDecision(token);
       if (decision === undefined) {
         await sleep(POLL_DELAY_MS);
@@ -111,14 +111,14 @@ function appPasswordRoutes(accounts: Accounts, { clock, hub }: Services): Route[
       const label = userAgentOf(request).slice(0, MAX_LABEL) || "Podcast app";
       const issued = await accounts.createToken(caller, { label, scope: "write", expiresAt: undefined }, clock());
       if (isAccountRefusal(issued)) throw toFailure(issued, "password");
-      return writeOcs(issued.secret);
+      return writeOcsResponse(issued.secret);
     }),
     ocs("DELETE", "/ocs/v2.php/core/apppassword", async ({ caller }) => {
       if (caller.credential?.kind !== "token")
         throw failure("malformed-document", { reason: "Authenticate with the app password that is to be revoked" });
       await accounts.removeCredential(caller, "token", caller.credential.id, clock());
       hub.recheck(caller.user);
-      return writeOcs();
+      return writeOcsResponse();
     }),
   ];
 }

@@ -74,7 +74,7 @@ test("operations: an id of another feed → 409 id-in-use", async () => {
     status: "409",
     code: "id-in-use",
     title: "Identifier In Use",
-    detail: "The user has another subscription with this id.",
+    detail: "Another subscription already has this id.",
     source: { pointer: "/atomic:operations/0" },
     meta: { feed_url: feed, guid: ID.toUpperCase() },
   });

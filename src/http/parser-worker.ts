@@ -18,7 +18,7 @@ export type ParseJob =
       readonly maxOperations: number;
       readonly basePath: string;
     }
-  | { readonly kind: "opml" | "feed-file" | AppDocument; readonly bytes: Uint8Array };
+  | { readonly kind: "opml" | "import-file" | AppDocument; readonly bytes: Uint8Array };
 
 export type ParsedPiece =
   | { readonly entries: readonly unknown[]; readonly isLast: boolean }
@@ -64,7 +64,8 @@ async function start(job: ParseJob): Promise<ParsedPiece> {
 /** Loads the readers of files on demand: without them, the thread starts in two thirds of the time. */
 async function parse(job: ParseJob): Promise<Parsed> {
   if (job.kind === "opml") return { entries: (await import("../opml/read.ts")).readOpml(job.bytes) };
-  if (job.kind === "feed-file") return { entries: (await import("../opml/read-feed-file.ts")).readFeedFile(job.bytes) };
+  if (job.kind === "import-file")
+    return { entries: (await import("../opml/read-import-file.ts")).readImportFile(job.bytes) };
   const body = Buffer.from(job.bytes.buffer, job.bytes.byteOffset, job.bytes.byteLength);
   if (job.kind === "actions") return { actions: APP_READERS.actions(body) };
   if (job.kind !== "operations") return { entries: APP_READERS[job.kind](body) };

@@ -185,7 +185,7 @@ function itemsOf(piece: Extract<ParsedPiece, { readonly isLast: boolean }>): rea
 }
 
 function tooComplex({ kind }: ParseJob): Error {
-  if (kind === "opml" || kind === "feed-file") return new InvalidOpml("Parsing the file took too long");
+  if (kind === "opml" || kind === "import-file") return new InvalidOpml("Parsing the file took too long");
   return failure("document-too-complex", { reason: "parsing took too long. Split it into several requests" });
 }
 

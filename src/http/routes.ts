@@ -22,7 +22,7 @@ import { createEventsHandler } from "./events.ts";
 import { createFeedSearchHandler } from "./feed-searches.ts";
 import { gpodderRoutes } from "./gpodder.ts";
 import { createHealthHandlers } from "./health.ts";
-import { createOpmlHandlers, requireFeedFileType } from "./imports.ts";
+import { createOpmlHandlers, requireImportFileType } from "./imports.ts";
 import { nextcloudRoutes } from "./nextcloud.ts";
 import { CALLBACK, createOidcLoginHandlers } from "./oidc-login.ts";
 import { createOperationsHandler } from "./operations.ts";
@@ -95,7 +95,7 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
     route("POST", "/v1/imports", {
       access: "write",
       query: readImportQuery,
-      body: { maxBytes: maxImportBytes, requireContentType: requireFeedFileType },
+      body: { maxBytes: maxImportBytes, requireContentType: requireImportFileType },
       run: opml.import,
     }),
 

@@ -149,7 +149,7 @@ test("operations: an id → 8-4-4-4-12 hexadecimal digits, nothing else", () => 
 
 const CONFLICTS: readonly (readonly [Conflict["code"], string, string, string])[] = [
   ["already-subscribed", "Already Subscribed", "The user is already subscribed to this feed.", "/attributes/feed_url"],
-  ["id-in-use", "Identifier In Use", "The user has another subscription with this id.", "/id"],
+  ["id-in-use", "Identifier In Use", "Another subscription already has this id.", "/id"],
 ];
 
 const conflict = (code: Conflict["code"]): Conflict => ({ code, existingId: OTHER_ID });

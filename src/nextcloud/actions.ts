@@ -1,14 +1,14 @@
 import type { EpisodeAction } from "../episode-actions.ts";
-import { type ActionPages, writeActions } from "../gpodder/actions.ts";
+import { type ActionBatches, writeActions } from "../gpodder/actions.ts";
 import { writeTimestamp } from "../gpodder/values.ts";
 
-/** The chunks of the response to `GET …/episode_action`. */
-export function writeEpisodeActions(pages: ActionPages, timestamp: number): AsyncGenerator<string> {
-  return writeActions(pages, timestamp, toDocument);
+/** The response to `GET …/episode_action`, in chunks. */
+export function writeNextcloudActions(batches: ActionBatches, timestamp: number): AsyncGenerator<string> {
+  return writeActions(batches, timestamp, toNextcloudAction);
 }
 
-/** GNOME Podcasts needs all three numbers in every action, -1 if unknown; Podcini.X needs `playedDuration`. */
-function toDocument(action: EpisodeAction): object {
+/** GNOME Podcasts needs `started`, `position` and `total` in every action, -1 if unknown; Podcini.X needs `playedDuration`. */
+function toNextcloudAction(action: EpisodeAction): object {
   const { podcast, episode, guid = null, kind, actedAt, started = -1, position = -1, total = -1 } = action;
   const isPlay = kind === "play";
   return {

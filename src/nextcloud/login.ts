@@ -1,7 +1,7 @@
 import { isObject } from "../gpodder/values.ts";
 
-/** The poll token from a form or a JSON document; empty if there is none. */
-export function readPollRequest(body: string): string {
+/** The token with which an app asks whether its login was allowed, from a form or a JSON document; empty if missing. */
+export function extractPollToken(body: string): string {
   if (!body.trimStart().startsWith("{")) return new URLSearchParams(body).get("token") ?? "";
   try {
     const document: unknown = JSON.parse(body);
@@ -12,7 +12,7 @@ export function readPollRequest(body: string): string {
   }
 }
 
-/** `server` is an absolute URL without a trailing slash. */
+/** The first response of the login flow. `server` is an absolute URL without a trailing slash. */
 export function writeStartedLogin(
   server: string,
   { pollToken, loginUrl }: { pollToken: string; loginUrl: string },
@@ -21,12 +21,13 @@ export function writeStartedLogin(
   return JSON.stringify({ poll, login: loginUrl });
 }
 
+/** The response once the user has allowed the login. */
 export function writeAllowedLogin(server: string, loginName: string, appPassword: string): string {
   return JSON.stringify({ server, loginName, appPassword });
 }
 
-/** A response from the Open Collaboration Services API. Secrets contain no characters that XML must escape. */
-export function writeOcs(appPassword?: string): string {
+/** A response in the format of the Open Collaboration Services (OCS) API. App passwords need no escaping in XML. */
+export function writeOcsResponse(appPassword?: string): string {
   const data = appPassword === undefined ? "<data/>" : `<data><apppassword>${appPassword}</apppassword></data>`;
   const meta = "<meta><status>ok</status><statuscode>200</statuscode><message>OK</message></meta>";
   return `<?xml version="1.0"?>\n<ocs>${meta}${data}</ocs>\n`;

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import type { EpisodeAction } from "../episode-actions.ts";
-import { writeEpisodeActions } from "./actions.ts";
-import { readPollRequest, writeAllowedLogin, writeOcs, writeStartedLogin } from "./login.ts";
+import { writeNextcloudActions } from "./actions.ts";
+import { extractPollToken, writeAllowedLogin, writeOcsResponse, writeStartedLogin } from "./login.ts";
 
 const PLAY: EpisodeAction = {
   podcast: "https://a.example/feed",
@@ -16,7 +16,7 @@ const PLAY: EpisodeAction = {
   started: 5,
   total: 30,
 };
-const write = async (action: EpisodeAction) => JSON.parse(await text(writeEpisodeActions([[action]], 5)));
+const write = async (action: EpisodeAction) => JSON.parse(await text(writeNextcloudActions([[action]], 5)));
 
 test("Nextcloud actions: a play → upper-case action, time without a zone, all numbers, null guid", async () => {
   assert.deepEqual(await write(PLAY), {
@@ -37,7 +37,7 @@ test("Nextcloud actions: a play → upper-case action, time without a zone, all 
   });
 });
 
-test("Nextcloud actions: missing numbers → -1", async () => {
+test("Nextcloud actions: missing numbers, and all numbers of other kinds → -1", async () => {
   const [play] = (await write({ ...PLAY, guid: "g", started: undefined, total: undefined })).actions;
   assert.deepEqual([play.guid, play.started, play.position, play.total], ["g", -1, 20, -1]);
   const [deleted] = (await write({ ...PLAY, kind: "delete" })).actions;
@@ -45,13 +45,13 @@ test("Nextcloud actions: missing numbers → -1", async () => {
   assert.ok(!("playedDuration" in deleted));
 });
 
-test("Nextcloud login: poll token in a form or in JSON → read", () => {
+test("Nextcloud login: poll token in a form or in JSON → read; missing → empty", () => {
   for (const body of ["token=abc~1", "token=abc%7E1&x=1", '{"token":"abc~1"}', ' {"token":"abc~1"}'])
-    assert.equal(readPollRequest(body), "abc~1");
-  for (const body of ["", "{", '{"token":1}', "[]", "x=1"]) assert.equal(readPollRequest(body), "");
+    assert.equal(extractPollToken(body), "abc~1");
+  for (const body of ["", "{", '{"token":1}', "[]", "x=1"]) assert.equal(extractPollToken(body), "");
 });
 
-test("Nextcloud login: documents → absolute URLs", () => {
+test("Nextcloud login: started and allowed → responses with absolute URLs", () => {
   const started = { pollToken: "p", loginUrl: "https://x.example/sub/#app-login=i" };
   assert.deepEqual(JSON.parse(writeStartedLogin("https://x.example/sub", started)), {
     poll: { token: "p", endpoint: "https://x.example/sub/index.php/login/v2/poll" },
@@ -64,7 +64,7 @@ test("Nextcloud login: documents → absolute URLs", () => {
   });
 });
 
-test("OCS: an app password → in the element `apppassword`", () => {
-  assert.match(writeOcs("emk_x"), /<apppassword>emk_x<\/apppassword>/);
-  assert.match(writeOcs(), /<statuscode>200<\/statuscode>/);
+test("OCS: an app password → in the element `apppassword`; none → OK", () => {
+  assert.match(writeOcsResponse("emk_x"), /<apppassword>emk_x<\/apppassword>/);
+  assert.match(writeOcsResponse(), /<statuscode>200<\/statuscode>/);
 });

@@ -1,9 +1,9 @@
 import type { FeedToImport } from "../imports.ts";
 
-/** A feed in a file. */
+/** One occurrence of a feed in a file. */
 export type Entry = FeedToImport;
 
-/** The file is not a valid OPML file or list of feed URLs. The message says why. */
+/** The file cannot be imported. The message says why. */
 export class InvalidOpml extends Error {
   override readonly name = "InvalidOpml";
   /** Line on which the unfinished tag or comment starts, if the file is incomplete. */

@@ -6,20 +6,22 @@ import { cleanFolder, cleanTitle, MAX_FOLDER_LEVELS, MAX_FOLDERS } from "../deta
 import { MAX_FEED_URL, readFeedUrl } from "../feed-url.ts";
 import { type Entry, InvalidOpml } from "./entry.ts";
 
-/** Maximum number of feeds in one file. */
+/** Maximum number of entries in one file. */
 export const MAX_ENTRIES = 50_000;
 
+/** How much is decoded at a time, so that the whole text is never in memory. */
 const CHUNK_BYTES = 64 * 1024;
 
 /** The opml element must start within this many bytes. */
-const MAX_PREAMBLE = 64 * 1024;
+export const MAX_PREAMBLE = 64 * 1024;
 
 /**
- * Maximum length of an attribute value before entities are decoded: enough for 20 folder names of 300 quotation marks
+ * Maximum length of an attribute value before entities are decoded: enough for 20 folder paths of 300 quotation marks
  * each, written as `&quot;`.
  */
 const MAX_RAW_VALUE = 40 * 1024;
 
+/** The attributes that are read, in lower case. */
 const ATTRIBUTES = new Set([
   "xmlurl",
   "htmlurl",
@@ -31,18 +33,22 @@ const ATTRIBUTES = new Set([
   "subscribed",
   "overcastid",
 ]);
-const MAX_MARKUP_NAME_LENGTH = "subscribed".length;
+/** The names of the elements that are read are shorter. */
+const MAX_MARKUP_NAME_LENGTH = Math.max(...[...ATTRIBUTES].map((name) => name.length));
 
 /** Several apps put all feeds into an outline with this name. */
 const WRAPPER = "feeds";
 
 /** Schemes that desktop programs registered to open feeds. */
-const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
+const FEED_SCHEMES = "feed|itpc|pcast|podcast|rss";
+const FEED_SCHEME = new RegExp(`^(?:${FEED_SCHEMES}):(?://)?`, "i");
+export const FEED_URL_START = new RegExp(`^(?:https?|${FEED_SCHEMES}):`, "i");
 
 /**
- * Reads every feed in an OPML file, in document order. A feed's folders are its categories and the outlines around it; the
- * first entry for a feed gets the folders of all its entries. Entries that cannot be imported are included, so that the
- * caller can report them. Memory does not grow with the number of elements, attributes or levels; only the entries are kept.
+ * Reads every feed in an OPML file, in document order. A feed's folders are the path of the outlines around it and its
+ * categories; the first entry for a feed gets the folders of all its entries. Entries that cannot be imported are included,
+ * so that the caller can report them. Memory grows only with the number of entries, not with that of other elements,
+ * attributes or levels.
  */
 export function readOpml(bytes: Uint8Array, chunkBytes = CHUNK_BYTES): Entry[] {
   const decoder = createDecoder(bytes);
@@ -52,19 +58,19 @@ export function readOpml(bytes: Uint8Array, chunkBytes = CHUNK_BYTES): Entry[] {
     if (start + chunkBytes >= MAX_PREAMBLE) outlines.assertOpml();
   }
   outlines.write(decoder.decode());
-  return markDuplicates(toEntries(outlines.end()));
+  return mergeDuplicates(toEntries(outlines.end()));
 }
 
-/** A feed with the names of the outlines around it. */
+/** An outline that is a feed, or looks like one: then `feedUrl` is "". `parents` are the names of its outermost folders. */
 interface FeedOutline {
   readonly feedUrl: string;
   readonly title: string | undefined;
   readonly parents: readonly string[];
   readonly categories: readonly string[];
   readonly line: number;
-  /** Whether the file marks the feed as subscribed, as Overcast's exports do; undefined without such a mark. */
+  /** From the attribute `subscribed` in Overcast's exports; undefined without it. */
   readonly isSubscribed: boolean | undefined;
-  readonly isOvercast: boolean;
+  readonly hasOvercastId: boolean;
 }
 
 interface OpenFolder {
@@ -73,36 +79,39 @@ interface OpenFolder {
 }
 
 /**
- * Uses only htmlparser2's tokenizer. Its parser keeps every attribute value in full, and the parser's stack of open elements
- * takes quadratic time in deep files. Here only the outermost folders are remembered; unclosed and misnested tags do no
- * harm.
+ * Collects the feeds in the outlines. Uses only htmlparser2's tokenizer: the parser of htmlparser2 keeps every attribute
+ * value in full, and its stack of open elements takes quadratic time in deep files. This class remembers only the outermost
+ * folders. Unclosed and misnested tags do no harm.
  */
 class OutlineReader implements TokenizerCallbacks {
   // Entities are decoded only after a value is complete and its length has been checked.
   readonly #tokenizer = new Tokenizer({ xmlMode: true, decodeEntities: false }, this);
   readonly #feedOutlines: FeedOutline[] = [];
   #isOpml = false;
-  /** The text being tokenized, its position in the file, and the end of the text before it. */
+  /** The text being tokenized, and its position in the decoded file. */
   #chunk = "";
   #offset = 0;
+  /** The last characters before the chunk: a name may start there and continue in the chunk. */
   #tail = "";
-  /** The last start tag and attribute name, in lower case. */
+  /** The names of the last start tag and of its last attribute, in lower case. */
   #tag = "";
   #attribute = "";
+  /** The values of its attributes that are read. */
   readonly #values = new Map<string, string>();
   /** Number of open outlines. */
   #level = 0;
   /** The open outlines that are folders, with the level of each; outermost first. */
   #folders: readonly OpenFolder[] = [];
+  /** The names of these folders. */
   #parents: readonly string[] = [];
-  /** The line being read, and the position of the next line break in the chunk. */
+  /** The line being read, and the position in the decoded file of the next line break; infinity if the chunk has no more. */
   #line = 1;
   #lineBreak = Number.POSITIVE_INFINITY;
-  /** The line on which the current tag or comment starts, which is also where the text before it ends. */
+  /** The line on which the current tag or comment starts. */
   #markupLine = 1;
-  /** Whether the last tag is the start of an outline that looks like a feed without a URL. */
-  #lacksUrl = false;
-  #hasSubscribedMark = false;
+  /** The line of the last start tag, if it looks like a feed but has no URL. */
+  #feedWithoutUrlLine: number | undefined;
+  #hasSubscribedFeed = false;
 
   write(chunk: string): void {
     this.#advanceLineTo(this.#offset + this.#chunk.length);
@@ -119,8 +128,7 @@ class OutlineReader implements TokenizerCallbacks {
 
   end(): readonly FeedOutline[] {
     this.assertOpml();
-    // The tokenizer reports the `<end>` written below only if the file does not end within a tag, attribute value, comment
-    // or the like.
+    // If the file ends within a tag, attribute value, comment or the like, the tokenizer does not report this `<end>`.
     this.#tag = "";
     const line = this.#markupLine;
     this.write("<end>");
@@ -129,20 +137,20 @@ class OutlineReader implements TokenizerCallbacks {
         `The file is incomplete: it ends within a tag or comment that starts on line ${line}`,
         line,
       );
-    // Overcast may omit `subscribed` on feeds that are not subscribed. So if any feed is marked as subscribed, Overcast feeds
-    // without the attribute count as not subscribed.
-    if (!this.#hasSubscribedMark) return this.#feedOutlines;
+    // Overcast may omit `subscribed` on feeds that are not subscribed. So if any feed is marked as subscribed, feeds with an
+    // `overcastId` but without `subscribed` count as not subscribed.
+    if (!this.#hasSubscribedFeed) return this.#feedOutlines;
     return this.#feedOutlines.map((outline) => ({
       ...outline,
-      isSubscribed: outline.isSubscribed ?? !outline.isOvercast,
+      isSubscribed: outline.isSubscribed ?? !outline.hasOvercastId,
     }));
   }
 
   onopentagname(start: number, end: number): void {
     this.#markupLine = this.#advanceLineTo(start);
-    this.#lacksUrl = false;
+    this.#feedWithoutUrlLine = undefined;
     this.#tag = this.#readMarkupName(start, end);
-    if (this.#values.size > 0) this.#values.clear();
+    this.#values.clear();
     if (this.#tag === "opml") this.#isOpml = true;
   }
 
@@ -151,7 +159,7 @@ class OutlineReader implements TokenizerCallbacks {
     if (ATTRIBUTES.has(this.#attribute)) this.#values.set(this.#attribute, "");
   }
 
-  /** Called once for each chunk that a value spans, never for text from an earlier chunk. */
+  /** Called with each part of a value. A part never spans two chunks. */
   onattribdata(start: number, end: number): void {
     const value = this.#values.get(this.#attribute);
     if (value === undefined || value.length > MAX_RAW_VALUE) return;
@@ -159,48 +167,53 @@ class OutlineReader implements TokenizerCallbacks {
     this.#values.set(this.#attribute, (value + data).trimStart().slice(0, MAX_RAW_VALUE + 1));
   }
 
-  onopentagend(): void {
-    if (this.#tag !== "outline") return;
+  onopentagend(end: number): void {
+    if (this.#tag === "outline") this.#openOutline();
+    this.#markupLine = this.#advanceLineTo(end);
+  }
+
+  #openOutline(): void {
     this.#level += 1;
     if (this.#addFeedIfAny()) return;
-    this.#lacksUrl = this.#looksLikeFeed();
-    const name = this.#readName();
+    this.#feedWithoutUrlLine = this.#looksLikeFeed() ? this.#markupLine : undefined;
+    const name = this.#readOutlineName();
     // Keeps one more level than can be used, since the outermost may be a wrapper.
     if (name !== undefined && this.#folders.length <= MAX_FOLDER_LEVELS)
       this.#setFolders([...this.#folders, { level: this.#level, name: copy(name) }]);
   }
 
-  onselfclosingtag(): void {
+  onselfclosingtag(end: number): void {
     if (this.#tag === "outline" && !this.#addFeedIfAny() && this.#looksLikeFeed()) this.#add("");
+    this.#markupLine = this.#advanceLineTo(end);
   }
 
   onclosetag(start: number, end: number): void {
     this.#markupLine = this.#advanceLineTo(start);
     if (this.#readMarkupName(start, end) !== "outline" || this.#level === 0) return;
-    if (this.#lacksUrl) this.#add("");
-    this.#lacksUrl = false;
+    if (this.#feedWithoutUrlLine !== undefined) this.#add("", this.#feedWithoutUrlLine);
+    this.#feedWithoutUrlLine = undefined;
     this.#level -= 1;
     if ((this.#folders.at(-1)?.level ?? 0) > this.#level) this.#setFolders(this.#folders.slice(0, -1));
   }
 
   onattribend(): void {}
   onattribentity(): void {}
-  oncdata(): void {}
-  oncomment(): void {}
-  ondeclaration(): void {}
   onend(): void {}
-  onprocessinginstruction(): void {}
+  ontextentity(): void {}
   ontext(_start: number, end: number): void {
     this.#markupLine = this.#advanceLineTo(end);
   }
-  ontextentity(): void {}
+  readonly oncdata = this.ontext;
+  readonly oncomment = this.ontext;
+  readonly ondeclaration = this.ontext;
+  readonly onprocessinginstruction = this.ontext;
 
   #setFolders(folders: readonly OpenFolder[]): void {
     this.#folders = folders;
     this.#parents = folders.map(({ name }) => name);
   }
 
-  /** Adds the feed that the last start tag describes; false if that tag is not a feed. */
+  /** Adds the feed that the last start tag describes, if any, and returns whether it did. */
   #addFeedIfAny(): boolean {
     if (!this.#isOpml) return false;
     const feedUrl =
@@ -210,34 +223,34 @@ class OutlineReader implements TokenizerCallbacks {
     return true;
   }
 
-  /** An outline without a URL is a folder, unless it has attributes that only feeds have. */
+  /** Whether an outline without a URL has attributes that only feeds have. */
   #looksLikeFeed(): boolean {
     if (!this.#isOpml) return false;
-    const isFeed = /^(?:rss|atom)$/i.test(this.#readValue("type") ?? "");
-    return isFeed || this.#values.has("xmlurl") || this.#readValue("htmlurl") !== undefined;
+    const hasFeedType = /^(?:rss|atom)$/i.test(this.#readValue("type") ?? "");
+    return hasFeedType || this.#values.has("xmlurl") || this.#readValue("htmlurl") !== undefined;
   }
 
-  #add(feedUrl: string): void {
+  #add(feedUrl: string, line = this.#markupLine): void {
     if (this.#feedOutlines.length === MAX_ENTRIES)
       throw new InvalidOpml(`The file contains more than ${MAX_ENTRIES} feeds`);
-    const title = this.#readName();
+    const title = this.#readOutlineName();
     const cleanedTitle = title === undefined || title === feedUrl ? undefined : cleanTitle(title);
     const subscribed = this.#readValue("subscribed");
-    if (subscribed === "1") this.#hasSubscribedMark = true;
+    if (subscribed === "1") this.#hasSubscribedFeed = true;
     this.#feedOutlines.push({
-      feedUrl: truncateUrl(toHttpUrl(feedUrl)),
+      feedUrl: truncateUrl(replaceFeedScheme(feedUrl)),
       title: cleanedTitle && copy(cleanedTitle),
       parents: this.#parents,
       categories: readCategories(this.#readValue("category") ?? ""),
-      line: this.#markupLine,
+      line,
       isSubscribed: subscribed === undefined ? undefined : subscribed !== "0",
-      isOvercast: this.#values.has("overcastid"),
+      hasOvercastId: this.#values.has("overcastid"),
     });
   }
 
   /**
-   * Counts the line breaks before a position in the file, which is at most the end of the current chunk, and returns the
-   * line number at that position.
+   * Counts the line breaks before a position in the file and returns the line number at that position. The position must
+   * not be after the end of the current chunk.
    */
   #advanceLineTo(position: number): number {
     while (this.#lineBreak < position) {
@@ -252,12 +265,12 @@ class OutlineReader implements TokenizerCallbacks {
     this.#lineBreak = at === -1 ? Number.POSITIVE_INFINITY : this.#offset + at;
   }
 
-  /** Prefers `title`, because gPodder writes the description to `text`. */
-  #readName(): string | undefined {
+  /** Prefers `title`, because gPodder writes the podcast's description to `text`. */
+  #readOutlineName(): string | undefined {
     return this.#readValue("title") ?? this.#readValue("text");
   }
 
-  /** The name of an element or attribute. It may start in the chunk before. Names that are too long to matter become "". */
+  /** The name of an element or attribute. It may start in an earlier chunk. Names that are too long to matter become "". */
   #readMarkupName(start: number, end: number): string {
     if (end - start > MAX_MARKUP_NAME_LENGTH) return "";
     const at = start - this.#offset;
@@ -265,8 +278,8 @@ class OutlineReader implements TokenizerCallbacks {
     return (before + this.#chunk.slice(Math.max(0, at), end - this.#offset)).toLowerCase();
   }
 
-  #readValue(name: string): string | undefined {
-    const raw = this.#values.get(name);
+  #readValue(attribute: string): string | undefined {
+    const raw = this.#values.get(attribute);
     if (raw === undefined) return undefined;
     // A value that was truncated stays undecoded: decoding could make it short enough for a valid URL, although its end is
     // missing.
@@ -277,7 +290,6 @@ class OutlineReader implements TokenizerCallbacks {
 
 /** Folder paths, separated by commas. A comma or percent sign within a path is percent-encoded. */
 function readCategories(text: string): string[] {
-  if (text === "") return [];
   return text.split(",", 2 * MAX_FOLDERS).flatMap((path) => {
     const names = path.replaceAll(/%(25|2C)/gi, (code) => decodeURIComponent(code)).split("/");
     const folder = cleanFolder(names.map((name) => name.trim()));
@@ -289,10 +301,10 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
   const feeds = outlines.filter(({ feedUrl }) => feedUrl !== "");
   const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
-    const nested = cleanFolder(parents);
-    // Our exports list folders as categories too, which distinguishes a user's own folder called "feeds" from a wrapper.
-    const outermostIsFolder = !isWrapped || (nested !== undefined && categories.includes(nested));
-    const folder = outermostIsFolder ? nested : cleanFolder(parents.slice(1));
+    const path = cleanFolder(parents);
+    // Our exports repeat each folder as a category. That tells a user's own folder called "feeds" from a wrapper.
+    const outermostIsFolder = !isWrapped || (path !== undefined && categories.includes(path));
+    const folder = outermostIsFolder ? path : cleanFolder(parents.slice(1));
     const folders = mergeFolders(folder === undefined ? [] : [folder], categories);
     return {
       feedUrl,
@@ -305,10 +317,10 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
 }
 
 /**
- * Marks entries whose feed appears earlier in the file. The first entry for a feed gets the folders of all its entries and,
- * if it has no title, the title of the next one.
+ * Marks valid entries whose feed appears earlier in the file. The first entry for a feed gets the folders of all its entries
+ * and, if it has no title, the first title among them.
  */
-export function markDuplicates(entries: readonly Entry[]): Entry[] {
+export function mergeDuplicates(entries: readonly Entry[]): Entry[] {
   const first = new Map<string, number>();
   const marked = [...entries];
   for (const [index, entry] of entries.entries()) {
@@ -331,30 +343,30 @@ function mergeFolders(folders: readonly string[], others: readonly string[]): st
   return [...new Set([...folders, ...others])].slice(0, MAX_FOLDERS);
 }
 
-/** Truncates a URL, but to a length that the importer still rejects as too long. */
+/** Truncates a URL that is too long, but leaves it too long to be accepted. */
 export function truncateUrl(url: string): string {
   return truncate(url, MAX_FEED_URL + 1);
 }
 
-/** Truncates to a number of code points, never within a surrogate pair. */
+/** Truncates to `max` code points. */
 function truncate(text: string, max: number): string {
   if (text.length <= max) return copy(text);
   const characters = Array.from(text.slice(0, 2 * max));
   return characters.slice(0, max).join("");
 }
 
-/** In V8 a substring keeps its parent string alive: here, a whole chunk of the file. */
+/** Copies a substring: in V8 the original would keep a whole chunk of the file alive. */
 function copy(text: string): string {
   return Buffer.from(text).toString();
 }
 
 /** `feed://host/x` means `http://host/x`, and `feed:https://host/x` means `https://host/x`. */
-export function toHttpUrl(url: string): string {
+export function replaceFeedScheme(url: string): string {
   const rest = url.replace(FEED_SCHEME, "");
   return rest === url || /^https?:/i.test(rest) ? rest : `http://${rest}`;
 }
 
-/** Encoding: byte order mark, else XML declaration, else UTF-8 if valid, else Windows-1252. */
+/** Encoding: UTF-16 byte order mark, else an XML declaration other than UTF, else UTF-8 if valid, else Windows-1252. */
 export function createDecoder(bytes: Uint8Array): TextDecoder {
   const [first, second] = bytes;
   if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le");

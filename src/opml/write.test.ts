@@ -17,7 +17,7 @@ const feed = (path: string, title?: string, ...folders: string[]): Entry => ({
 const PODNEWS = { feedUrl: "https://podnews.net/rss", title: "Podnews Daily" };
 const SECOND = feed("second", "Second Show");
 
-/** The feeds in an empty list after a file is imported: the first valid entry for each. */
+/** The list after importing a file into an empty list: the first valid entry for each feed. */
 function imported(file: string | Uint8Array): Entry[] {
   const feeds = new Map<string, Entry>();
   for (const { line: _, skip, ...entry } of readOpml(Buffer.from(file as Uint8Array))) {
@@ -28,7 +28,7 @@ function imported(file: string | Uint8Array): Entry[] {
   return [...feeds.values()];
 }
 
-const APPS: Readonly<Record<string, readonly Entry[]>> = {
+const FIXTURES: Readonly<Record<string, readonly Entry[]>> = {
   antennapod: [PODNEWS, feed("aerger?a=1&b=2", 'Ärger & Spaß "live"')],
   "pocket-casts": [PODNEWS, feed("tom", "Tom & Jerry's <Show>")],
   overcast: [PODNEWS, { feedUrl: "https://ann:s3cret@members.example/feed/abc123", title: "Private Show" }],
@@ -44,21 +44,21 @@ const APPS: Readonly<Record<string, readonly Entry[]>> = {
     feed("rock", "Rock", "AC\uff0fDC", "Second"),
     feed("bass", "Bass", "AC\uff0fDC/Deep, down", "Music/Low", "tagged"),
     feed("top", "Top"),
-    feed("nameless", "In no name", "Second"),
+    feed("nameless", "In an unnamed folder", "Second"),
   ],
 };
 
-for (const [app, expected] of Object.entries(APPS)) {
-  test(`OPML: ${app}.opml → its titles and folders`, () => {
-    assert.deepEqual(imported(fixture(app)), expected);
+for (const [name, expected] of Object.entries(FIXTURES)) {
+  test(`OPML: ${name}.opml → its feeds, titles and folders`, () => {
+    assert.deepEqual(imported(fixture(name)), expected);
   });
 
-  test(`OPML: ${app}.opml, imported and exported → a second round trip gives the same file`, async () => {
-    const first = await writeOpmlText(imported(fixture(app)));
+  test(`OPML: ${name}.opml, imported and exported → a second round trip gives the same file`, async () => {
+    const first = await writeOpmlText(imported(fixture(name)));
     assert.equal(await writeOpmlText(imported(first)), first);
     const byUrl = (entries: readonly Entry[]) =>
       entries.toSorted((one, other) => (one.feedUrl < other.feedUrl ? -1 : 1));
-    assert.deepEqual(byUrl(imported(first)), byUrl(expected), "nothing is lost");
+    assert.deepEqual(byUrl(imported(first)), byUrl(expected), "feeds, titles or folders differ");
   });
 }
 
@@ -97,9 +97,11 @@ test("OPML: a user's own folder called feeds that contains every feed → kept",
   }
 });
 
-test("OPML: more than 1,000 folders → all kept, some only as categories", async () => {
+test("OPML: more than 1,000 folders → all kept, those beyond only as categories", async () => {
   const entries = Array.from({ length: 1_500 }, (_, index) => feed(String(index), `t${index}`, `f${index}`));
-  const again = imported(await writeOpmlText(entries));
+  const text = await writeOpmlText(entries);
+  assert.equal(text.match(/<outline text="f\d+" title/g)?.length, 1_000);
+  const again = imported(text);
   assert.deepEqual(
     new Map(again.map((entry) => [entry.feedUrl, entry])),
     new Map(entries.map((entry) => [entry.feedUrl, entry])),
@@ -128,7 +130,7 @@ test("OPML: any titles and folders → unchanged by export and import", async ()
       "x".repeat(99),
     ),
   );
-  // Characters that XML forbids are replaced.
+  // Contains no characters that XML forbids: the export replaces them.
   const word = fc
     .array(character, { minLength: 1, maxLength: 6 })
     .map((parts) => parts.join("").replaceAll(/[\ufffe\uffff]/g, ""));
@@ -163,7 +165,7 @@ test("OPML: any titles and folders → unchanged by export and import", async ()
   );
 });
 
-test("OPML: 20 folders of 300 characters that XML must escape → all exported and imported", async () => {
+test("OPML: 20 long folders with characters that must be escaped in XML → all exported and imported", async () => {
   const folders = Array.from({ length: MAX_FOLDERS }, (_, index) => `${'"'.repeat(298)}${10 + index}`);
   assert.deepEqual(imported(await writeOpmlText([feed("1", "t", ...folders)])), [feed("1", "t", ...folders)]);
 });

@@ -1,20 +1,20 @@
 import type { Store } from "../account-store.ts";
 import { everySubscription, type Subscription, type UserId } from "../subscriptions.ts";
 
-/** The list to export: all subscriptions in order, and a way to read some of them again by their ids. */
+/** The list to export: all subscriptions in the order of the list, and a way to read some of them again by their ids. */
 export interface OpmlSource {
   readonly batches: AsyncIterable<readonly Subscription[]>;
   readonly find: (ids: readonly string[]) => Promise<readonly (Subscription | undefined)[]>;
 }
 
-/** A user's list; subscriptions without a title get the podcast's. `requireAccess` throws when access has ended. */
+/** A user's list; subscriptions without a title get the podcast's. `requireAccess` throws once the caller's access has ended. */
 export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => unknown): OpmlSource {
   const addTitles = async (items: readonly (Subscription | undefined)[]) => {
-    const untitled = items.filter((item) => item !== undefined && item.title === undefined);
-    const podcasts = await store.podcasts.find(untitled.map((item) => item?.feedUrl ?? ""));
-    const titles = new Map(untitled.map((item, index) => [item, podcasts[index]?.title]));
+    const untitled = items.filter((item) => item !== undefined).filter(({ title }) => title === undefined);
+    const podcasts = await store.podcasts.find(untitled.map(({ feedUrl }) => feedUrl));
+    const titles = new Map(untitled.map(({ id }, index) => [id, podcasts[index]?.title]));
     return items.map((item) => {
-      const title = titles.get(item);
+      const title = item && titles.get(item.id);
       return item === undefined || title === undefined ? item : { ...item, title };
     });
   };
@@ -32,9 +32,9 @@ export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => u
   };
 }
 
-/** After this many folders in an export, further ones are written only as categories, to save memory. */
+/** To save memory, feeds in folders beyond this many are written without a folder, only with categories. */
 const MAX_FOLDER_OUTLINES = 1_000;
-/** How many subscriptions are read again at a time. */
+/** How many subscriptions are read again per query. */
 const FIND_BATCH = 100;
 
 interface Folder {
@@ -44,29 +44,30 @@ interface Folder {
 }
 
 /**
- * The chunks of an OPML 2.0 file with every subscription: first those without a folder, then each folder with its
+ * An OPML 2.0 file of all subscriptions, in chunks: first those without a folder, then each folder with its
  * subscriptions. A subscription is nested in the first of its folders, and its categories list all of them. Until its
  * folder is written, only its id is kept in memory.
  */
-export async function* writeOpml({ batches, find }: OpmlSource, at: Date): AsyncGenerator<string> {
+export async function* writeOpml({ batches, find }: OpmlSource, createdAt: Date): AsyncGenerator<string> {
   yield `<?xml version="1.0" encoding="UTF-8"?>
 <opml version="2.0">
   <head>
     <title>Podcast subscriptions</title>
-    <dateCreated>${at.toUTCString()}</dateCreated>
+    <dateCreated>${createdAt.toUTCString()}</dateCreated>
     <docs>https://opml.org/spec2.opml</docs>
   </head>
   <body>
 `;
   const root = createFolder("");
-  let count = 0;
+  let folderCount = 0;
+  /** Returns false if there are too many folders. */
   const nest = (path: string, id: string): boolean => {
     let folder = root;
     for (const name of path.split("/")) {
       let inner = folder.folders.get(name);
       if (inner === undefined) {
-        if (count === MAX_FOLDER_OUTLINES) return false;
-        count += 1;
+        if (folderCount === MAX_FOLDER_OUTLINES) return false;
+        folderCount += 1;
         inner = createFolder(name);
         folder.folders.set(name, inner);
       }
@@ -115,7 +116,7 @@ function writeCategory(folder: string): string {
   return `/${folder.replaceAll("%", "%25").replaceAll(",", "%2C")}`;
 }
 
-/** Titles and URLs have no control characters, but may have characters that XML forbids. */
+/** Titles, folders and URLs have no control characters, but may have others that XML forbids. */
 function escapeAttribute(text: string): string {
   return text
     .replaceAll("&", "&amp;")

@@ -13,12 +13,12 @@ import { Passkeys, SingleSignOn } from "./sign-in-methods.tsx";
 import { useValue } from "./state.ts";
 import { deleteLocalCopy, flushRemovals, sync } from "./subscription-list.ts";
 import { Tokens } from "./tokens.tsx";
+import { useAccountWords } from "./words/accounts.ts";
 import { formatDay, useWords } from "./words/index.ts";
-import { usePeopleWords } from "./words/people.ts";
 
 export function AccountView() {
   const { account } = useWords();
-  const peopleWords = usePeopleWords();
+  const accountWords = useAccountWords();
   const me = useValue(currentUser);
   const devices = useDevices({ polls: false });
   const [isDeleting, setDeleting] = useState(false);
@@ -57,7 +57,7 @@ export function AccountView() {
       <SingleSignOn issuer={me.issuer} />
       <section class="stack" aria-labelledby="data">
         <h2 id="data">{account.data}</h2>
-        <p class="muted">{peopleWords.exportOwnLead}</p>
+        <p class="muted">{accountWords.exportOwnLead}</p>
         <p class="buttons">
           <button type="button" class="button" onClick={() => void exportAccount()}>
             {account.export}
@@ -100,7 +100,7 @@ async function exportAccount(): Promise<void> {
 function Sessions() {
   const words = useWords();
   const { account, apps } = words;
-  const peopleWords = usePeopleWords();
+  const accountWords = useAccountWords();
   const [sessions, setSessions] = useState<readonly Credential[] | undefined>(undefined);
   const load = async () => {
     try {
@@ -156,7 +156,7 @@ function Sessions() {
       {ending && (
         <Confirm
           title={account.endSession(isolate(labelOf(ending)))}
-          lead={peopleWords.endSessionLead}
+          lead={accountWords.endSessionLead}
           action={account.signOut}
           onConfirm={() => end(ending)}
           onClose={() => setEnding(undefined)}
@@ -189,7 +189,7 @@ function describeBrowser(agent: string): string | undefined {
 
 function ChangePassword({ name }: { name: string }) {
   const { account } = useWords();
-  const peopleWords = usePeopleWords();
+  const accountWords = useAccountWords();
   const [current, setCurrent] = useState("");
   const [newPassword, setNewPassword] = useState("");
   const [revokeTokens, setRevokeTokens] = useState(false);
@@ -205,7 +205,7 @@ function ChangePassword({ name }: { name: string }) {
       setCurrent("");
       setNewPassword("");
       setRevokeTokens(false);
-      showNotice(revokeTokens ? peopleWords.changedWithApps : account.changed);
+      showNotice(revokeTokens ? accountWords.changedWithApps : account.changed);
     } catch (cause) {
       setError(explainFormError(cause));
     }
@@ -253,7 +253,7 @@ function ChangePassword({ name }: { name: string }) {
               checked={revokeTokens}
               onChange={({ currentTarget }) => setRevokeTokens(currentTarget.checked)}
             />
-            {peopleWords.revokeTokens}
+            {accountWords.revokeTokens}
           </label>
         </div>
         <p class="buttons">
@@ -270,7 +270,7 @@ function ChangePassword({ name }: { name: string }) {
 function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: () => void }) {
   const words = useWords();
   const { account } = words;
-  const peopleWords = usePeopleWords();
+  const accountWords = useAccountWords();
   const [password, setPassword] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
@@ -295,7 +295,7 @@ function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: (
   return (
     <Dialog title={account.deleteTitle} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
-        <p>{peopleWords.deleteOwnLead}</p>
+        <p>{accountWords.deleteOwnLead}</p>
         {name === undefined ? (
           <Problem error={error} />
         ) : (

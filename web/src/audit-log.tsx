@@ -3,13 +3,13 @@ import type { AdminClient, AdminPage, AuditEntry } from "../../client/src/admin.
 import { isolate } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { Pager } from "./pager.tsx";
+import { useAccountWords } from "./words/accounts.ts";
 import { formatDay } from "./words/index.ts";
-import { usePeopleWords } from "./words/people.ts";
 
 const COMMAND_LINE = "command line";
 
 export function AuditLog({ admin, version }: { admin: AdminClient; version: number }) {
-  const words = usePeopleWords();
+  const words = useAccountWords();
   const [number, setNumber] = useState(1);
   const [page, setPage] = useState<AdminPage<AuditEntry> | undefined>(undefined);
   const [failure, setFailure] = useState<unknown>(undefined);

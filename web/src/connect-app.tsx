@@ -9,8 +9,8 @@ import { QrCode } from "./qr-code.tsx";
 import { accountMode, client, currentUser, isLoopback, publicUrl } from "./server.ts";
 import { useValue } from "./state.ts";
 import { TokenForm } from "./tokens.tsx";
+import { useAccountWords } from "./words/accounts.ts";
 import { formatNumber, useWords } from "./words/index.ts";
-import { usePeopleWords } from "./words/people.ts";
 
 const hasAccounts = accountMode !== "off";
 const hasBasePath = new URL(publicUrl).pathname !== "/";
@@ -229,11 +229,11 @@ function TokenField(props: {
 
 function OtherApp({ onCreateToken }: { onCreateToken: () => void }) {
   const { apps } = useWords();
-  const peopleWords = usePeopleWords();
+  const accountWords = useAccountWords();
   const userName = useValue(currentUser)?.name;
   return (
     <>
-      <p>{peopleWords.otherAppLead}</p>
+      <p>{accountWords.otherAppLead}</p>
       <CopyField label={apps.serverUrl} text={publicUrl} />
       {hasAccounts && userName !== undefined ? (
         <>

@@ -7,8 +7,8 @@ import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
 import { client, noRetryClient } from "./server.ts";
+import { useAccountWords } from "./words/accounts.ts";
 import { formatAge, useWords } from "./words/index.ts";
-import { usePeopleWords } from "./words/people.ts";
 
 const POLL_MS = 4_000;
 
@@ -53,7 +53,7 @@ export function useDevices({ polls }: { readonly polls: boolean }): DeviceList {
 
 export function Devices({ devices, failure, load }: DeviceList) {
   const words = useWords();
-  const peopleWords = usePeopleWords();
+  const accountWords = useAccountWords();
   const { apps } = words;
   const [renaming, setRenaming] = useState<Device | undefined>(undefined);
   const [forgetting, setForgetting] = useState<Device | undefined>(undefined);
@@ -109,7 +109,7 @@ export function Devices({ devices, failure, load }: DeviceList) {
       {forgetting && (
         <Confirm
           title={apps.forgetLabel(isolate(forgetting.caption))}
-          lead={peopleWords.forgetLead}
+          lead={accountWords.forgetLead}
           action={apps.forget}
           onConfirm={async () => {
             await client.forgetDevice(forgetting.id);

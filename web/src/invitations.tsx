@@ -6,8 +6,8 @@ import { isolate, revealControlCharacters } from "./control-characters.ts";
 import { explainError } from "./errors.ts";
 import { LinkDialog } from "./link-dialog.tsx";
 import { Pager } from "./pager.tsx";
+import { useAccountWords } from "./words/accounts.ts";
 import { formatDay, useWords } from "./words/index.ts";
-import { usePeopleWords } from "./words/people.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const DAYS = [1, 7, 30, 90];
@@ -20,7 +20,7 @@ interface InvitationsProps {
 
 /** Creates, lists and revokes invitations. */
 export function Invitations({ admin, version, onChange }: InvitationsProps) {
-  const words = usePeopleWords();
+  const words = useAccountWords();
   const [number, setNumber] = useState(1);
   const [page, setPage] = useState<AdminPage<Invitation> | undefined>(undefined);
   const [failure, setFailure] = useState<unknown>(undefined);
@@ -84,7 +84,7 @@ export function Invitations({ admin, version, onChange }: InvitationsProps) {
 
 function InvitationDetails({ invitation, name }: { invitation: Invitation; name: string }) {
   const { apps } = useWords();
-  const words = usePeopleWords();
+  const words = useAccountWords();
   return (
     <div class="details">
       <strong>
@@ -99,7 +99,7 @@ function InvitationDetails({ invitation, name }: { invitation: Invitation; name:
 }
 
 function InvitationForm({ admin, onCreate }: { admin: AdminClient; onCreate: () => void }) {
-  const words = usePeopleWords();
+  const words = useAccountWords();
   const id = useId();
   const [note, setNote] = useState("");
   const [days, setDays] = useState(7);

@@ -1,8 +1,8 @@
 import type { NewLink } from "../../client/src/admin.ts";
 import { CopyField, Dialog } from "./components.tsx";
 import { QrCode } from "./qr-code.tsx";
+import { useAccountWords } from "./words/accounts.ts";
 import { formatDay, useWords } from "./words/index.ts";
-import { usePeopleWords } from "./words/people.ts";
 
 interface LinkProps {
   readonly title: string;
@@ -14,7 +14,7 @@ interface LinkProps {
 /** A link that is shown only once, as text and as a QR code. It cannot be closed by accident. */
 export function LinkDialog({ title, lead, link, onClose }: LinkProps) {
   const { apps } = useWords();
-  const words = usePeopleWords();
+  const words = useAccountWords();
   return (
     <Dialog title={title}>
       <p>{lead}</p>

@@ -1,5 +1,5 @@
+import { useAccountWords } from "./words/accounts.ts";
 import { formatNumber } from "./words/index.ts";
-import { usePeopleWords } from "./words/people.ts";
 
 /** As many as the server sends by default. */
 const PAGE_SIZE = 25;
@@ -12,7 +12,7 @@ interface PagerProps {
 
 /** Buttons for the pages of a list; nothing if there is only one. */
 export function Pager({ number, total, onChange }: PagerProps) {
-  const words = usePeopleWords();
+  const words = useAccountWords();
   const last = Math.max(1, Math.ceil(total / PAGE_SIZE));
   if (last === 1 && number === 1) return null;
   const go = (to: number) => {

@@ -9,8 +9,8 @@ import { Pager } from "./pager.tsx";
 import { PersonDialog } from "./person-dialog.tsx";
 import { currentUser, fetchSignedIn, NO_TIMEOUT, serverUrl } from "./server.ts";
 import { useValue } from "./state.ts";
+import { useAccountWords } from "./words/accounts.ts";
 import { formatDay, formatNumber, useWords } from "./words/index.ts";
-import { usePeopleWords } from "./words/people.ts";
 
 /** Without retries, like other forms. */
 const admin = createAdminClient({ url: serverUrl, fetch: fetchSignedIn, retries: 0, timeoutMs: NO_TIMEOUT });
@@ -19,7 +19,7 @@ const MAX_ROWS = 10_000;
 
 /** For administrators: accounts, invitations and the audit log. */
 export function PeopleView() {
-  const words = usePeopleWords();
+  const words = useAccountWords();
   const [version, setVersion] = useState(0);
   const onChange = () => setVersion((current) => current + 1);
   return (
@@ -37,7 +37,7 @@ export function PeopleView() {
 
 function Accounts({ version, onChange }: { version: number; onChange: () => void }) {
   const { retry } = useWords();
-  const words = usePeopleWords();
+  const words = useAccountWords();
   const me = useValue(currentUser);
   const [number, setNumber] = useState(1);
   const [page, setPage] = useState<AdminPage<AccountSummary> | undefined>(undefined);
@@ -89,7 +89,7 @@ function Accounts({ version, onChange }: { version: number; onChange: () => void
 
 function PersonDetails({ person, isSelf }: { person: AccountSummary; isSelf: boolean }) {
   const { account, count } = useWords();
-  const words = usePeopleWords();
+  const words = useAccountWords();
   const { subscriptions, storedRows } = person;
   const states = [
     ...(isSelf ? [words.you] : []),

@@ -7,7 +7,7 @@ import { explainError } from "./errors.ts";
 import { LinkDialog } from "./link-dialog.tsx";
 import { showNotice } from "./notices.ts";
 import { anonymousClient, currentUser } from "./server.ts";
-import { usePeopleWords } from "./words/people.ts";
+import { useAccountWords } from "./words/accounts.ts";
 
 const ACTIONS = ["resetPassword", "promote", "demote", "enable", "disable", "delete"] as const;
 type Action = (typeof ACTIONS)[number];
@@ -22,7 +22,7 @@ interface PersonProps {
 
 /** What an administrator can do with an account. Every action is explained and must be confirmed. */
 export function PersonDialog({ admin, person, onChange, onClose }: PersonProps) {
-  const words = usePeopleWords();
+  const words = useAccountWords();
   const [action, setAction] = useState<Action | undefined>(undefined);
   const [link, setLink] = useState<NewLink | undefined>(undefined);
   const [password, setPassword] = useState("");

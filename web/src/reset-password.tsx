@@ -5,15 +5,15 @@ import { useSubmit } from "./confirm.tsx";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
 import { fetchOnce, finishSignIn, serverUrl } from "./server.ts";
+import { useAccountWords } from "./words/accounts.ts";
 import { useWords } from "./words/index.ts";
-import { usePeopleWords } from "./words/people.ts";
 
 const CLIENT = { url: serverUrl, fetch: fetchOnce, retries: 0 };
 
 /** Sets a new password with the secret of a reset link. */
 export function ResetPassword({ secret, onDone }: { secret: string; onDone: () => void }) {
   const { account } = useWords();
-  const words = usePeopleWords();
+  const words = useAccountWords();
   const [password, setPassword] = useState("");
   const [revokeTokens, setRevokeTokens] = useState(false);
   const { isBusy, error, submit } = useSubmit(

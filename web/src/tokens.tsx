@@ -7,8 +7,8 @@ import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
 import { QrCode } from "./qr-code.tsx";
 import { client, isLoopback, publicUrl } from "./server.ts";
+import { useAccountWords } from "./words/accounts.ts";
 import { formatDay, useWords } from "./words/index.ts";
-import { usePeopleWords } from "./words/people.ts";
 
 type NewToken = Credential & { readonly secret: string };
 
@@ -16,7 +16,7 @@ type NewToken = Credential & { readonly secret: string };
 export function Tokens({ version }: { version: unknown }) {
   const words = useWords();
   const { apps } = words;
-  const peopleWords = usePeopleWords();
+  const accountWords = useAccountWords();
   const [tokens, setTokens] = useState<readonly Credential[] | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);
   const [revoking, setRevoking] = useState<Credential | undefined>(undefined);
@@ -58,7 +58,7 @@ export function Tokens({ version }: { version: unknown }) {
       {revoking && (
         <Confirm
           title={apps.revokeLabel(isolate(revoking.label))}
-          lead={peopleWords.revokeTokenLead}
+          lead={accountWords.revokeTokenLead}
           action={apps.revoke}
           onConfirm={() => revoke(revoking)}
           onClose={() => setRevoking(undefined)}

@@ -84,7 +84,7 @@ export const de: Words = {
     "id-in-use": "Ein anderes Abonnement hat schon diese ID.",
     "quota-exceeded":
       "Deine Liste ist voll. Entferne Abonnements oder bitte den Betreiber des Servers um ein höheres Limit.",
-    "invalid-opml": "Das ist weder eine OPML-Datei noch eine Liste von Feed-URLs.",
+    "invalid-opml": "Diese Datei ist beschädigt, zu lang oder weder OPML noch eine Liste von Feed-URLs.",
     "body-too-large": "Das ist mehr, als der Server auf einmal annimmt.",
     "sign-in-failed": "Benutzername oder Passwort ist falsch.",
     "invalid-name":
@@ -199,7 +199,7 @@ export const de: Words = {
     save: "Speichern",
     forget: "Vergessen",
     forgetLabel: (device) => `${device} vergessen`,
-    forgotten: (device) => `${device} wurde vergessen.`,
+    forgotten: (device) => `${device} wurde aus der Geräteliste entfernt.`,
     developers: "Du entwickelst eine App?",
     readApi: "Zur API-Dokumentation",
     qr: "Server-URL als QR-Code",

@@ -81,7 +81,7 @@ export const es: Words = {
     "id-in-use": "Otra suscripción ya tiene ese identificador.",
     "quota-exceeded":
       "Tu lista está llena. Quita algunas suscripciones o pide un límite mayor al operador del servidor.",
-    "invalid-opml": "Este archivo no es ni OPML ni una lista de URL de feeds.",
+    "invalid-opml": "Este archivo está dañado, es demasiado largo o no es ni OPML ni una lista de URL de feeds.",
     "body-too-large": "Es más de lo que el servidor acepta de una vez.",
     "sign-in-failed": "El usuario o la contraseña no son correctos.",
     "invalid-name": "No puedes usar ese nombre. Usa letras de la a a la z, dígitos y . _ - @ + (no al principio).",
@@ -196,7 +196,7 @@ export const es: Words = {
     save: "Guardar",
     forget: "Olvidar",
     forgetLabel: (device) => `Olvidar ${device}`,
-    forgotten: (device) => `${device} se ha olvidado.`,
+    forgotten: (device) => `${device} se ha quitado de la lista de dispositivos.`,
     developers: "¿Desarrollas una app?",
     readApi: "Leer la documentación de la API",
     qr: "Código QR de la URL del servidor",

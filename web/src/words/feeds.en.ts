@@ -30,7 +30,7 @@ export const en = {
   exports: {
     title: "How do I export from my app?",
     where: "Where to find it",
-    none: "This app has no export. Add its podcasts by their feed URLs.",
+    none: "This app can’t export its subscriptions. Add its podcasts by their feed URLs.",
   },
   /** Finding the feeds that a web page declares. */
   find: {

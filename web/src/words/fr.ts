@@ -86,7 +86,7 @@ export const fr: Words = {
     "id-in-use": "Un autre abonnement a déjà cet identifiant.",
     "quota-exceeded":
       "Votre liste est pleine. Retirez des abonnements ou demandez à l’exploitant du serveur d’augmenter la limite.",
-    "invalid-opml": "Ce n’est ni un fichier OPML ni une liste d’URL de flux.",
+    "invalid-opml": "Ce fichier est endommagé, trop long, ou n’est ni un fichier OPML ni une liste d’URL de flux.",
     "body-too-large": "C’est plus que le serveur n’accepte en une fois.",
     "sign-in-failed": "Nom d’utilisateur ou mot de passe incorrect.",
     "invalid-name": "Ce nom ne peut pas être utilisé. Lettres de a à z, chiffres et . _ - @ + (pas au début).",
@@ -206,7 +206,7 @@ export const fr: Words = {
     save: "Enregistrer",
     forget: "Oublier",
     forgetLabel: (device) => `Oublier ${device}`,
-    forgotten: (device) => `${device} a été oublié.`,
+    forgotten: (device) => `${device} a été retiré de la liste des appareils.`,
     developers: "Vous développez une appli\u202f?",
     readApi: "Lire la documentation de l’API",
     qr: "Code QR de l’URL du serveur",

@@ -1,6 +1,6 @@
-import type { PeopleWords } from "./people.en.ts";
+import type { AccountWords } from "./accounts.en.ts";
 
-export const de: PeopleWords = {
+export const de: AccountWords = {
   title: "Personen",
   lead: "Konten auf diesem Server, die ältesten zuerst.",
   accounts: "Konten",
@@ -26,8 +26,7 @@ export const de: PeopleWords = {
   demote: "Administratorrechte entziehen",
   demoteLead: "Das Konto bleibt, ohne Zugriff auf diese Seite.",
   delete: "Konto löschen",
-  deleteLead:
-    "Das Konto, seine Token und alle seine Abonnements werden gelöscht. Das lässt sich nicht rückgängig machen.",
+  deleteLead: "Das Konto und alle seine Daten werden gelöscht. Das lässt sich nicht rückgängig machen.",
   yourPassword: "Dein eigenes Passwort",
   changed: (name) => `${name} wurde geändert.`,
   deleted: (name) => `${name} wurde gelöscht.`,
@@ -65,8 +64,7 @@ export const de: PeopleWords = {
   changedWithApps: "Dein Passwort wurde geändert. Alle anderen Browser und alle Apps wurden abgemeldet.",
   revokeTokens: "Auch alle Apps trennen",
   exportOwnLead: "Alles, was der Server über dich speichert, in einer Datei.",
-  deleteOwnLead:
-    "Dein Konto, seine Token und alle deine Abonnements werden gelöscht. Das lässt sich nicht rückgängig machen.",
+  deleteOwnLead: "Dein Konto und alle deine Daten werden gelöscht. Das lässt sich nicht rückgängig machen.",
   forgetLead:
     "Deine Abos und Abspielpositionen bleiben. Das Gerät erscheint wieder, wenn seine App erneut synchronisiert; um das zu verhindern, widerrufe den Zugriff der App.",
   otherAppLead:
@@ -86,7 +84,7 @@ export const de: PeopleWords = {
     "password-reset": (target) => `Neues Passwort für ${target} festgelegt`,
   },
   errors: {
-    "last-admin": "Das ist der einzige Administrator. Mache zuerst jemand anderen zum Administrator.",
+    "last-admin": "Das ist der einzige aktive Administrator. Mache zuerst jemand anderen zum Administrator.",
     "admin-required": "Das können nur Administratoren.",
     "too-many-links":
       "Es gibt zu viele unbenutzte Links dieser Art. Warte, bis einige benutzt werden oder ablaufen; Einladungen kannst du auch widerrufen.",

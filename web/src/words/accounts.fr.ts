@@ -1,6 +1,6 @@
-import type { PeopleWords } from "./people.en.ts";
+import type { AccountWords } from "./accounts.en.ts";
 
-export const fr: PeopleWords = {
+export const fr: AccountWords = {
   title: "Personnes",
   lead: "Comptes de ce serveur, du plus ancien au plus récent.",
   accounts: "Comptes",
@@ -26,7 +26,7 @@ export const fr: PeopleWords = {
   demote: "Retirer le rôle d’administrateur",
   demoteLead: "Le compte reste, sans accès à cette page.",
   delete: "Supprimer le compte",
-  deleteLead: "Le compte, ses jetons et tous ses abonnements seront supprimés. C’est irréversible.",
+  deleteLead: "Le compte et toutes ses données seront supprimés. C’est irréversible.",
   yourPassword: "Votre propre mot de passe",
   changed: (name) => `${name} a été mis à jour.`,
   deleted: (name) => `${name} a été supprimé.`,
@@ -65,7 +65,7 @@ export const fr: PeopleWords = {
     "Votre mot de passe a été changé. Tous les autres navigateurs et toutes les applications ont été déconnectés.",
   revokeTokens: "Déconnecter aussi toutes les applications",
   exportOwnLead: "Tout ce que le serveur conserve à votre sujet, dans un seul fichier.",
-  deleteOwnLead: "Votre compte, ses jetons et tous vos abonnements seront supprimés. C’est irréversible.",
+  deleteOwnLead: "Votre compte et toutes vos données seront supprimés. C’est irréversible.",
   forgetLead:
     "Vos abonnements et positions de lecture sont conservés. L’appareil réapparaît si son appli synchronise à nouveau\u202f; pour l’éviter, révoquez l’accès de l’appli.",
   otherAppLead:
@@ -85,7 +85,7 @@ export const fr: PeopleWords = {
     "password-reset": (target) => `A défini un nouveau mot de passe pour ${target}`,
   },
   errors: {
-    "last-admin": "C’est le seul administrateur. Nommez-en d’abord un autre.",
+    "last-admin": "C’est le seul administrateur actif. Nommez-en d’abord un autre.",
     "admin-required": "Seuls les administrateurs peuvent le faire.",
     "too-many-links":
       "Il y a trop de liens inutilisés de ce type. Attendez que certains soient utilisés ou expirent\u202f; vous pouvez aussi révoquer des invitations.",

@@ -1,6 +1,6 @@
-import type { PeopleWords } from "./people.en.ts";
+import type { AccountWords } from "./accounts.en.ts";
 
-export const es: PeopleWords = {
+export const es: AccountWords = {
   title: "Personas",
   lead: "Cuentas de este servidor, primero las más antiguas.",
   accounts: "Cuentas",
@@ -26,7 +26,7 @@ export const es: PeopleWords = {
   demote: "Quitar como administrador",
   demoteLead: "La cuenta se conserva, sin acceso a esta página.",
   delete: "Eliminar la cuenta",
-  deleteLead: "Se eliminarán la cuenta, sus tokens y todas sus suscripciones. No se puede deshacer.",
+  deleteLead: "Se eliminarán la cuenta y todos sus datos. No se puede deshacer.",
   yourPassword: "Tu propia contraseña",
   changed: (name) => `Se actualizó ${name}.`,
   deleted: (name) => `Se eliminó ${name}.`,
@@ -63,7 +63,7 @@ export const es: PeopleWords = {
   changedWithApps: "Se cambió tu contraseña. Se cerró la sesión en los demás navegadores y en todas las aplicaciones.",
   revokeTokens: "Desconectar también todas las aplicaciones",
   exportOwnLead: "Todo lo que el servidor guarda sobre ti, en un solo archivo.",
-  deleteOwnLead: "Se eliminarán tu cuenta, sus tokens y todas tus suscripciones. No se puede deshacer.",
+  deleteOwnLead: "Se eliminarán tu cuenta y todos tus datos. No se puede deshacer.",
   forgetLead:
     "Tus suscripciones y posiciones de reproducción se conservan. El dispositivo volverá a aparecer si su app sincroniza de nuevo; para evitarlo, revoca el acceso de la app.",
   otherAppLead:
@@ -83,7 +83,7 @@ export const es: PeopleWords = {
     "password-reset": (target) => `Estableció una contraseña nueva para ${target}`,
   },
   errors: {
-    "last-admin": "Es el único administrador. Nombra antes a otra persona.",
+    "last-admin": "Es el único administrador activo. Nombra antes a otra persona.",
     "admin-required": "Solo los administradores pueden hacer esto.",
     "too-many-links":
       "Hay demasiados enlaces de este tipo sin usar. Espera a que se usen o caduquen algunos; las invitaciones también puedes revocarlas.",

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { InvalidOpml } from "./entry.ts";
 import { MAX_ENTRIES } from "./read.ts";
-import { readFeedFile } from "./read-feed-file.ts";
+import { readImportFile } from "./read-import-file.ts";
 
-const read = (text: string) => readFeedFile(Buffer.from(text));
+const read = (text: string) => readImportFile(Buffer.from(text));
 
-test("feed file: one URL per line → an entry for each, with its line", () => {
+test("import file: one URL per line → an entry for each, with its line", () => {
   const text =
     "\ufeff# My podcasts\r\n\r\n  https://a.example/1  \r\nfeed://a.example/2\nnonsense\nhttp://a.example/1/";
   assert.deepEqual(read(text), [
@@ -15,12 +15,12 @@ test("feed file: one URL per line → an entry for each, with its line", () => {
     { feedUrl: "nonsense", line: 5 },
     { feedUrl: "http://a.example/1/", line: 6, skip: "duplicate-in-file" },
   ]);
-  assert.deepEqual(readFeedFile(Buffer.from("\ufeffhttps://a.example/é\n", "utf16le")), [
+  assert.deepEqual(readImportFile(Buffer.from("\ufeffhttps://a.example/é\n", "utf16le")), [
     { feedUrl: "https://a.example/é", line: 1 },
   ]);
 });
 
-test("feed file: OPML → read as OPML, even after a line with a URL", () => {
+test("import file: OPML → read as OPML, even after a line with a URL", () => {
   const opml = '<opml><body><outline xmlUrl="https://a.example/1"/></body></opml>';
   for (const text of [opml, `\n ${opml}`, `https://x.example/\n${opml}`])
     assert.deepEqual(
@@ -29,7 +29,7 @@ test("feed file: OPML → read as OPML, even after a line with a URL", () => {
     );
 });
 
-test("feed file: anything else → rejected", () => {
+test("import file: anything else, or too many URLs → rejected", () => {
   for (const text of [
     "",
     " \n",
@@ -44,7 +44,7 @@ test("feed file: anything else → rejected", () => {
   assert.throws(() => read("https://a.example/\n".repeat(MAX_ENTRIES + 1)), /more than 50000 feeds/);
 });
 
-test("feed file: a line that is too long → truncated, but still over the limit", () => {
+test("import file: a line that is too long → truncated, but still over the limit", () => {
   const [entry] = read(`https://a.example/${"a".repeat(100_000)}`);
   assert.equal(entry?.feedUrl.length, 2_049);
 });

@@ -1,6 +1,6 @@
-import type { PeopleWords } from "./people.en.ts";
+import type { AccountWords } from "./accounts.en.ts";
 
-export const zh: PeopleWords = {
+export const zh: AccountWords = {
   title: "用户",
   lead: "此服务器上的帐户，最早的在前。",
   accounts: "帐户",
@@ -25,7 +25,7 @@ export const zh: PeopleWords = {
   demote: "取消管理员身份",
   demoteLead: "帐户会保留，但无法访问此页面。",
   delete: "删除帐户",
-  deleteLead: "这将删除该帐户、其令牌和所有订阅，且无法撤消。",
+  deleteLead: "这将删除该帐户及其所有数据，且无法撤消。",
   yourPassword: "你自己的密码",
   changed: (name) => `${name} 已更新。`,
   deleted: (name) => `${name} 已删除。`,
@@ -62,7 +62,7 @@ export const zh: PeopleWords = {
   changedWithApps: "密码已更改。所有其他浏览器和应用均已退出登录。",
   revokeTokens: "同时断开所有应用",
   exportOwnLead: "服务器保存的关于你的全部数据，放在一个文件中。",
-  deleteOwnLead: "你的账户、令牌和全部订阅都将被删除，且无法撤销。",
+  deleteOwnLead: "你的帐户和全部数据都将被删除，且无法撤消。",
   forgetLead: "你的订阅和播放进度会保留。如果该应用再次同步，设备会重新出现；要避免这种情况，请撤销该应用的访问权限。",
   otherAppLead: "任何能与 gPodder、Nextcloud gPodder Sync 或 Earmark 同步的应用都可以连接：",
   actions: {
@@ -80,7 +80,7 @@ export const zh: PeopleWords = {
     "password-reset": (target) => `为 ${target} 设置了新密码`,
   },
   errors: {
-    "last-admin": "这是唯一的管理员。请先将其他人设为管理员。",
+    "last-admin": "这是唯一启用的管理员。请先将其他人设为管理员。",
     "admin-required": "只有管理员可以执行此操作。",
     "too-many-links": "未使用的此类链接过多。请等待部分链接被使用或过期；邀请也可以撤销。",
     "no-password": "此人通过单点登录或反向代理登录，在此没有密码。",

@@ -1,4 +1,4 @@
-/** Texts for the administrators' views, and for other views that are loaded on demand. */
+/** Texts about accounts, for their owners and for administrators. Loaded on demand. */
 export const en = {
   title: "People",
   lead: "Accounts on this server, oldest first.",
@@ -16,15 +16,15 @@ export const en = {
   resetTitle: "Password reset link",
   resetLead: "The link works once and expires after a day. Send it to the person privately.",
   disable: "Disable",
-  disableLead: "Nobody can sign in to the account, and its apps lose access at once. Its data is kept.",
+  disableLead: "This blocks the account and its apps at once. Its data is kept.",
   enable: "Enable",
-  enableLead: "The person can sign in again, and their apps regain access.",
+  enableLead: "This lets the person and their apps sign in again.",
   promote: "Make administrator",
-  promoteLead: "Administrators can manage all accounts, but not read their lists.",
+  promoteLead: "Administrators can manage all accounts, but not read other people’s lists.",
   demote: "Remove as administrator",
-  demoteLead: "The account is kept, without access to this page.",
+  demoteLead: "The account stays but loses access to this page.",
   delete: "Delete account",
-  deleteLead: "This deletes the account, its tokens and all its subscriptions. It cannot be undone.",
+  deleteLead: "This deletes the account and all its data, and cannot be undone.",
   yourPassword: "Your own password",
   changed: (name: string) => `${name} was updated.`,
   deleted: (name: string) => `${name} was deleted.`,
@@ -44,7 +44,7 @@ export const en = {
   noNote: "No note",
   revoke: "Revoke",
   revokeLabel: (note: string) => `Revoke the invitation: ${note}`,
-  revokeLead: "Nobody will be able to use its link any more.",
+  revokeLead: "The invitation link will stop working.",
   audit: "Audit log",
   auditLead: "What administrators did, and how accounts were created. Entries are kept for 400 days.",
   from: (address: string) => `from ${address}`,
@@ -58,12 +58,12 @@ export const en = {
   newPasswordDone: "Your new password is set.",
   revokeTokenLead: "To sync again, the app must be reconnected.",
   endSessionLead: "You will have to sign in again in that browser.",
-  changedWithApps: "Your password was changed. All other browsers and all apps were signed out.",
+  changedWithApps: "Your password was changed. All other browsers were signed out, and all apps were disconnected.",
   revokeTokens: "Also disconnect all apps",
   exportOwnLead: "Everything the server stores about you, in one file.",
-  deleteOwnLead: "This deletes your account, its tokens and all your subscriptions. It cannot be undone.",
+  deleteOwnLead: "This deletes your account and all your data, and cannot be undone.",
   forgetLead:
-    "Your subscriptions and play positions are kept. The device comes back if its app syncs again; to prevent that, revoke the app’s access.",
+    "Your subscriptions and play positions are kept. The device is listed again if its app syncs; to prevent that, revoke the app’s access.",
   otherAppLead: "Any app that syncs with gPodder, Nextcloud gPodder Sync or Earmark itself can connect:",
   actions: {
     "account-created": (target: string) => `Created the account ${target}`,
@@ -80,14 +80,14 @@ export const en = {
     "password-reset": (target: string) => `Set a new password for ${target}`,
   },
   errors: {
-    "last-admin": "This is the only administrator. Make someone else an administrator first.",
+    "last-admin": "This is the only active administrator. Make someone else an administrator first.",
     "admin-required": "Only administrators can do this.",
     "too-many-links":
-      "There are too many unused links of this kind. Wait until some are used or expire; you can also revoke invitations.",
+      "There are too many unused links. Wait until some are used or expire, or revoke some if they are invitations.",
     "no-password": "This person signs in through single sign-on or a reverse proxy and has no password here.",
     "account-disabled": "This account is disabled. Enable it first.",
     "invalid-reset-link": "This link has expired or was already used. Ask for a new one.",
   },
 };
 
-export type PeopleWords = typeof en;
+export type AccountWords = typeof en;

@@ -1,0 +1,15 @@
+import { en } from "./accounts.en.ts";
+import { createLazyWords } from "./lazy.ts";
+
+/** Texts for administrators, and more texts for the views about accounts and apps. */
+const { use, load } = createLazyWords(en, {
+  de: async () => (await import("./accounts.de.ts")).de,
+  es: async () => (await import("./accounts.es.ts")).es,
+  fr: async () => (await import("./accounts.fr.ts")).fr,
+  zh: async () => (await import("./accounts.zh.ts")).zh,
+});
+
+// Views that need these texts are shown once they are loaded.
+await load();
+
+export const useAccountWords = use;
