@@ -15,8 +15,8 @@ const malformedDocument = { status: 400, title: "Malformed Document" } as const;
 const unavailable = { status: 503, title: "Service Unavailable", headers: { "retry-after": "1" } } as const;
 
 /**
- * Every error the server reports, by its code. The meaning of a code never changes: clients branch on them, while titles and
- * details are for people.
+ * Every error the server reports, by its code. The meaning of a code never changes, because clients branch on it; titles
+ * and details are for people.
  */
 export const ERRORS = {
   // Operations and subscriptions

@@ -93,7 +93,7 @@ export const SETTINGS = {
   EARMARK_MAX_OPERATIONS: ["10000", "Maximum operations per request."],
   EARMARK_MAX_BODY_BYTES: [
     "8388608",
-    "Maximum size of a request body, in bytes. Does not apply to imports and to uploads of episode actions (32 MiB).",
+    "Maximum size of a request body, in bytes. Does not apply to imports or to uploads of episode actions (32 MiB).",
   ],
   EARMARK_MAX_IMPORT_BYTES: ["16777216", "Maximum size of an imported file, in bytes."],
   EARMARK_MAX_QUEUED_OPERATIONS: [

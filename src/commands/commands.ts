@@ -111,7 +111,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["FILE|-"],
     options: ["dry-run", "json", ...LOCATION],
     summary:
-      "Subscribe to every feed in an OPML file or a list of URLs (-: standard input); existing subscriptions are kept",
+      "Subscribe to every feed in an OPML file or a list of URLs, or in standard input if FILE is -; existing subscriptions are kept",
     examples: [
       ["earmark import podcasts.opml --dry-run", "Preview the outcome for each feed"],
       ["earmark import podcasts.opml", "Import the file"],
@@ -206,7 +206,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     operands: [],
     options: ["json", "server"],
     summary: "Check the installation and suggest fixes",
-    examples: [["earmark doctor --server https://pods.example", "Also check the reverse proxy"]],
+    examples: [["earmark doctor --server https://pods.example", "Also check this server and its reverse proxy"]],
     run: async (terminal, options) =>
       (await (await import("./doctor.ts")).doctor(terminal, stringOption(options.server), options.json === true))
         ? 0

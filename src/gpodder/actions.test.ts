@@ -23,7 +23,7 @@ const STORED: EpisodeAction = {
   total: 30,
 };
 
-test("actions: a kind in any case → lower case", () => {
+test("actions: a kind in upper, lower or mixed case → lower case", () => {
   for (const kind of ["play", "download", "delete", "new", "flattr"])
     for (const action of [kind, kind.toUpperCase(), `${kind.charAt(0).toUpperCase()}${kind.slice(1)}`])
       assert.equal(readOne({ action })?.kind, kind);

@@ -37,7 +37,7 @@ test("Nextcloud actions: a play → upper-case action, time without a zone, all 
   });
 });
 
-test("Nextcloud actions: missing numbers, and all numbers of other kinds → -1", async () => {
+test("Nextcloud actions: missing numbers → -1; actions other than plays → all numbers -1", async () => {
   const [play] = (await write({ ...PLAY, guid: "g", started: undefined, total: undefined })).actions;
   assert.deepEqual([play.guid, play.started, play.position, play.total], ["g", -1, 20, -1]);
   const [deleted] = (await write({ ...PLAY, kind: "delete" })).actions;

@@ -12,7 +12,7 @@ const outline = (url: string, more = "") => `<outline type="rss" text="t" xmlUrl
 const feedUrlsOf = (text: string | Uint8Array) =>
   readOpml(typeof text === "string" ? Buffer.from(text) : text).map(({ feedUrl }) => feedUrl);
 
-test("OPML: feeds in folders and below other feeds → all found, in file order", () => {
+test("OPML: feeds in folders and nested in other feeds → all found, in file order", () => {
   const nested = `${outline("https://a.example/1")}<outline text="News"><outline text="More">${outline("https://a.example/2")}</outline>
     <outline text="x" xmlUrl="https://a.example/3">${outline("https://a.example/4")}</outline></outline>${outline("https://a.example/5")}`;
   assert.deepEqual(
@@ -30,7 +30,7 @@ test("OPML: empty folders, comments and outlines that are not feeds → no entri
   assert.deepEqual(feedUrlsOf('<opml version="2.0"><head/></opml>'), []);
 });
 
-test("OPML: element and attribute names in any case → read", () => {
+test("OPML: element and attribute names in upper, lower or mixed case → read", () => {
   for (const name of ["xmlUrl", "xmlurl", "XMLURL", "XmlUrl"])
     assert.deepEqual(feedUrlsOf(file(`<outline text="t" ${name}="https://a.example/1"/>`)), ["https://a.example/1"]);
   assert.deepEqual(feedUrlsOf('<OPML VERSION="1.1"><BODY><OUTLINE XMLURL="https://a.example/1"/></BODY></OPML>'), [
@@ -249,7 +249,7 @@ test("OPML: feeds without a URL → kept as entries, with their line; folders �
   ]);
 });
 
-test("OPML: several entries for the same feed → all but the first are skipped; for the same invalid URL → none", () => {
+test("OPML: several entries for the same feed → all but the first are skipped; the same invalid URL twice → both kept", () => {
   const body = `${outline("https://a.example/1")}\n${outline("http://A.example/1/")}\n${outline("x")}${outline("x")}`;
   assert.deepEqual(skippedEntries(body), [[2, "duplicate-in-file", "t"]]);
 });

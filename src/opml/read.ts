@@ -33,7 +33,7 @@ const ATTRIBUTES = new Set([
   "subscribed",
   "overcastid",
 ]);
-/** The names of the elements that are read are shorter. */
+/** Longer names need not be read: the names of the elements that matter are shorter than this. */
 const MAX_MARKUP_NAME_LENGTH = Math.max(...[...ATTRIBUTES].map((name) => name.length));
 
 /** Several apps put all feeds into an outline with this name. */
@@ -45,8 +45,8 @@ const FEED_SCHEME = new RegExp(`^(?:${FEED_SCHEMES}):(?://)?`, "i");
 export const FEED_URL_START = new RegExp(`^(?:https?|${FEED_SCHEMES}):`, "i");
 
 /**
- * Reads every feed in an OPML file, in document order. A feed's folders are the path of the outlines around it and its
- * categories; the first entry for a feed gets the folders of all its entries. Entries that cannot be imported are included,
+ * Reads every feed in an OPML file, in document order. The outlines around a feed form one folder, and its categories are
+ * others; the first entry for a feed gets the folders of all its entries. Entries that cannot be imported are included,
  * so that the caller can report them. Memory grows only with the number of entries, not with that of other elements,
  * attributes or levels.
  */
@@ -61,7 +61,7 @@ export function readOpml(bytes: Uint8Array, chunkBytes = CHUNK_BYTES): Entry[] {
   return mergeDuplicates(toEntries(outlines.end()));
 }
 
-/** An outline that is a feed, or looks like one: then `feedUrl` is "". `parents` are the names of its outermost folders. */
+/** An outline that is a feed. `feedUrl` is "" if it only looks like one. `parents` are the names of its outermost folders. */
 interface FeedOutline {
   readonly feedUrl: string;
   readonly title: string | undefined;
@@ -96,7 +96,7 @@ class OutlineReader implements TokenizerCallbacks {
   /** The names of the last start tag and of its last attribute, in lower case. */
   #tag = "";
   #attribute = "";
-  /** The values of its attributes that are read. */
+  /** The attributes of the last start tag, as far as they are read. */
   readonly #values = new Map<string, string>();
   /** Number of open outlines. */
   #level = 0;
@@ -302,7 +302,7 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
   const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
     const path = cleanFolder(parents);
-    // Our exports repeat each folder as a category. That tells a user's own folder called "feeds" from a wrapper.
+    // Our exports repeat each folder as a category, so a folder of the user's that is called "feeds" is not a wrapper.
     const outermostIsFolder = !isWrapped || (path !== undefined && categories.includes(path));
     const folder = outermostIsFolder ? path : cleanFolder(parents.slice(1));
     const folders = mergeFolders(folder === undefined ? [] : [folder], categories);
@@ -366,7 +366,7 @@ export function replaceFeedScheme(url: string): string {
   return rest === url || /^https?:/i.test(rest) ? rest : `http://${rest}`;
 }
 
-/** Encoding: UTF-16 byte order mark, else an XML declaration other than UTF, else UTF-8 if valid, else Windows-1252. */
+/** Encoding: UTF-16 byte order mark, else a declared encoding other than UTF-8 or UTF-16, else UTF-8 if valid, else Windows-1252. */
 export function createDecoder(bytes: Uint8Array): TextDecoder {
   const [first, second] = bytes;
   if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le");

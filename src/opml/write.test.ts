@@ -97,7 +97,7 @@ test("OPML: a user's own folder called feeds that contains every feed → kept",
   }
 });
 
-test("OPML: more than 1,000 folders → all kept, those beyond only as categories", async () => {
+test("OPML: more than 1,000 folders → 1,000 as outlines, the others only as categories", async () => {
   const entries = Array.from({ length: 1_500 }, (_, index) => feed(String(index), `t${index}`, `f${index}`));
   const text = await writeOpmlText(entries);
   assert.equal(text.match(/<outline text="f\d+" title/g)?.length, 1_000);

@@ -1,4 +1,4 @@
-/** Texts about accounts, for their owners and for administrators. Loaded on demand. */
+/** Texts for the account page and for administrators. Loaded on demand. */
 export const en = {
   title: "People",
   lead: "Accounts on this server, oldest first.",
