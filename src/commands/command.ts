@@ -22,7 +22,7 @@ export const OPTIONS = {
   ],
   server: [
     "URL",
-    "Use the server at this URL; if it has accounts, set EARMARK_TOKEN to a token, or EARMARK_TOKEN_FILE to the path of a file with a token",
+    "Connect to the server at this URL; if it has accounts, set EARMARK_TOKEN to a token, or EARMARK_TOKEN_FILE to the path of a file with a token",
   ],
   user: ["NAME", "Account to use, if the database has accounts"],
   "dry-run": ["", "Print what would happen and change nothing"],

@@ -45,8 +45,8 @@ const FEED_SCHEME = new RegExp(`^(?:${FEED_SCHEMES}):(?://)?`, "i");
 export const FEED_URL_START = new RegExp(`^(?:https?|${FEED_SCHEMES}):`, "i");
 
 /**
- * Reads every feed in an OPML file, in document order. The outlines around a feed form one folder, and its categories are
- * others; the first entry for a feed gets the folders of all its entries. Entries that cannot be imported are included,
+ * Reads every feed in an OPML file, in document order. The outlines around a feed form one folder path, and each of its
+ * categories is another; the first entry for a feed gets the folders of all its entries. Entries that cannot be imported are included,
  * so that the caller can report them. Memory grows only with the number of entries, not with that of other elements,
  * attributes or levels.
  */
@@ -61,10 +61,11 @@ export function readOpml(bytes: Uint8Array, chunkBytes = CHUNK_BYTES): Entry[] {
   return mergeDuplicates(toEntries(outlines.end()));
 }
 
-/** An outline that is a feed. `feedUrl` is "" if it only looks like one. `parents` are the names of its outermost folders. */
+/** An outline that is a feed, or an outline without a URL that looks like one (`feedUrl` is ""). */
 interface FeedOutline {
   readonly feedUrl: string;
   readonly title: string | undefined;
+  /** The names of the folders around it, outermost first. */
   readonly parents: readonly string[];
   readonly categories: readonly string[];
   readonly line: number;
@@ -96,7 +97,7 @@ class OutlineReader implements TokenizerCallbacks {
   /** The names of the last start tag and of its last attribute, in lower case. */
   #tag = "";
   #attribute = "";
-  /** The attributes of the last start tag, as far as they are read. */
+  /** Those attributes of the last start tag that are in `ATTRIBUTES`. */
   readonly #values = new Map<string, string>();
   /** Number of open outlines. */
   #level = 0;
@@ -302,7 +303,7 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
   const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
     const path = cleanFolder(parents);
-    // Our exports repeat each folder as a category, so a folder of the user's that is called "feeds" is not a wrapper.
+    // Our exports repeat each folder as a category. If "feeds" is a category, it is the user's own folder, not a wrapper.
     const outermostIsFolder = !isWrapped || (path !== undefined && categories.includes(path));
     const folder = outermostIsFolder ? path : cleanFolder(parents.slice(1));
     const folders = mergeFolders(folder === undefined ? [] : [folder], categories);

@@ -32,7 +32,7 @@ export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => u
   };
 }
 
-/** To save memory, only this many folders become outlines. Feeds in other folders are not nested; they have categories. */
+/** To save memory, only this many folders become outlines. Feeds in other folders are written at the top level. */
 const MAX_FOLDER_OUTLINES = 1_000;
 /** How many subscriptions are read again per query. */
 const FIND_BATCH = 100;

@@ -85,7 +85,7 @@ export const en = {
     "fetching-disabled": "This server does not fetch feeds.",
     "id-in-use": "Another subscription already has this id.",
     "quota-exceeded": "Your list is full. Remove some subscriptions, or ask the server’s operator for a higher limit.",
-    "invalid-opml": "This file is damaged, too long, or neither OPML nor a list of feed URLs.",
+    "invalid-opml": "This file is damaged, too large, or neither OPML nor a list of feed URLs.",
     "body-too-large": "That is too much data for one request.",
     "sign-in-failed": "Wrong username or password.",
     "invalid-name": "This name can’t be used. Use up to 64 letters a to z or digits; after the first, also . _ - @ +",
