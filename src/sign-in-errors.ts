@@ -41,7 +41,7 @@ export const SIGN_IN_ERRORS = {
     status: 403,
     title: "No Account",
     detail:
-      "No account on this server is linked to this identity. With an identity provider, if you have an account here, sign in with its password and link the identity. Otherwise ask an administrator for an account.",
+      "No account on this server belongs to this identity. If you already have an account here, sign in to it and link the identity; otherwise ask an administrator for an account.",
   },
   "untrusted-auth-header": {
     status: 403,

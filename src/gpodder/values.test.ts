@@ -48,7 +48,7 @@ test("since: seconds, even in the future or with a fraction → that second; giv
   assert.equal(readSince("since=99999999999"), 99_999_999_999);
 });
 
-test("since: negative or not plain digits → rejected", () => {
+test("since: negative or not a decimal number → rejected", () => {
   for (const text of ["-1", "abc", "1e9", "0x10", "NaN", "1,5"])
     assert.throws(
       () => readSince(`since=${text}`),

@@ -38,7 +38,7 @@ test("OPML: element and attribute names in upper, lower or mixed case → read",
   ]);
 });
 
-test("OPML: title like a number → a string; with entities → decoded; missing → no title", () => {
+test("OPML: title that looks like a number → a string; with entities → decoded; missing → no title", () => {
   const entries = readOpml(
     Buffer.from(
       file(

@@ -33,7 +33,7 @@ const ATTRIBUTES = new Set([
   "subscribed",
   "overcastid",
 ]);
-/** Longer names need not be read: the names of the elements that matter are shorter than this. */
+/** Length of the longest attribute name that is read. The element names that are read are shorter. */
 const MAX_MARKUP_NAME_LENGTH = Math.max(...[...ATTRIBUTES].map((name) => name.length));
 
 /** Several apps put all feeds into an outline with this name. */
@@ -61,7 +61,7 @@ export function readOpml(bytes: Uint8Array, chunkBytes = CHUNK_BYTES): Entry[] {
   return mergeDuplicates(toEntries(outlines.end()));
 }
 
-/** An outline that is a feed, or an outline without a URL that looks like one (`feedUrl` is ""). */
+/** A feed, or an outline that looks like a feed but has no URL: its `feedUrl` is "". */
 interface FeedOutline {
   readonly feedUrl: string;
   readonly title: string | undefined;
@@ -129,7 +129,7 @@ class OutlineReader implements TokenizerCallbacks {
 
   end(): readonly FeedOutline[] {
     this.assertOpml();
-    // If the file ends within a tag, attribute value, comment or the like, the tokenizer does not report this `<end>`.
+    // If the file ends within a tag, attribute value, comment or the like, the tokenizer does not report a tag after it.
     this.#tag = "";
     const line = this.#markupLine;
     this.write("<end>");
@@ -356,7 +356,7 @@ function truncate(text: string, max: number): string {
   return characters.slice(0, max).join("");
 }
 
-/** Copies a substring: in V8 the original would keep a whole chunk of the file alive. */
+/** Copies a substring, because in V8 a substring keeps the whole string alive: here, a chunk of the file. */
 function copy(text: string): string {
   return Buffer.from(text).toString();
 }

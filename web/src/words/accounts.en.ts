@@ -16,7 +16,7 @@ export const en = {
   resetTitle: "Password reset link",
   resetLead: "The link works once and expires after a day. Send it to the person privately.",
   disable: "Disable",
-  disableLead: "This blocks the account and its apps at once. Its data is kept.",
+  disableLead: "This immediately blocks the account and its apps. Its data is kept.",
   enable: "Enable",
   enableLead: "This lets the person and their apps sign in again.",
   promote: "Make administrator",

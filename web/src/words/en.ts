@@ -88,7 +88,8 @@ export const en = {
     "invalid-opml": "This file is damaged, too large, or neither OPML nor a list of feed URLs.",
     "body-too-large": "That is too much data for one request.",
     "sign-in-failed": "Wrong username or password.",
-    "invalid-name": "This name can’t be used. Use up to 64 letters a to z or digits; after the first, also . _ - @ +",
+    "invalid-name":
+      "This name can’t be used. Use up to 64 characters: letters a to z, digits and, after the first character, . _ - @ +",
     "invalid-password": "This password is too short, too long or too common. Choose another.",
     "name-taken": "This name is taken. Choose another.",
     "invalid-invitation": "This invitation has expired, was revoked or was already used. Ask for a new one.",
