@@ -171,7 +171,7 @@ export const ERRORS = {
     detail: "This token is read-only.",
     headers: { "www-authenticate": 'Bearer realm="Earmark", error="insufficient_scope", scope="write"' },
   },
-  // Titles of version 0.1 do not change.
+  // This title has been documented since version 0.1.
   "session-required": {
     status: 403,
     title: "Sign In Needed",
@@ -361,7 +361,7 @@ export class RequestFailure extends Error {
   }
 }
 
-/** `headers` are added to those of the error; one with the same name replaces it. */
+/** `headers` are added to the error's own headers and take precedence over them. */
 export function failure<Code extends ErrorCode>(
   code: Code,
   ...[options]: Options<Code, Extras & { readonly headers?: Headers }>

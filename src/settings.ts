@@ -7,7 +7,7 @@ export const SETTINGS = {
   PORT: ["8080", "Port to listen on; 0 chooses a free port."],
   DATABASE_URL: [
     "file:./data/earmark.db",
-    "Database: file:PATH (created if missing) or a postgres:// URL. In the default, ./ is the folder where Earmark is installed, unless the current folder has a data/earmark.db.",
+    "Database: file:PATH (created if missing) or a postgres:// URL. The default is data/earmark.db in the current folder, if it exists, otherwise in the folder where Earmark is installed.",
   ],
   EARMARK_DATABASE_CONNECTIONS: [
     "10",

@@ -11,7 +11,7 @@ export const OPTIONS = {
     "",
     "Treat each URL as a web page and subscribe to its first feed; needs --server, because the server fetches the page",
   ],
-  attention: ["", "List only subscriptions whose feeds have moved or are forbidden, failing or gone"],
+  attention: ["", "List only subscriptions whose feeds have a problem"],
   json: ["", "Print one JSON object per line"],
   yes: ["", "Do not ask for confirmation"],
   keep: ["N", "Write a dated file to the folder and keep the N newest; older backups made with --keep are deleted"],

@@ -34,7 +34,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "user reset-password": {
     operands: ["NAME"],
     options: [],
-    summary: "Create a link with which the user sets a new password; it works once and expires after a day",
+    summary: "Create a link that lets the user set a new password; it works once and expires after a day",
     examples: [["earmark user reset-password ann", "Print the link"]],
     run: (terminal, _options, [name = ""]) =>
       runPeopleCommand(({ createResetLink }) => createResetLink(terminal, name)),

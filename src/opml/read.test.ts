@@ -254,7 +254,7 @@ test("OPML: several entries for the same feed → all but the first are skipped;
   assert.deepEqual(skippedEntries(body), [[2, "duplicate-in-file", "t"]]);
 });
 
-test("OPML: Overcast feeds that are not marked as subscribed → skipped, unless none is marked", () => {
+test("OPML: Overcast feeds without the mark `subscribed` → skipped, if any feed has it", () => {
   const feed = (number: number, more: string) =>
     outline(`https://a.example/${number}`, `overcastId="${number}" ${more}`);
   const body = [feed(1, 'subscribed="1"'), feed(2, 'subscribed="0"'), feed(3, ""), feed(2, 'subscribed="1"')];

@@ -129,7 +129,7 @@ class OutlineReader implements TokenizerCallbacks {
 
   end(): readonly FeedOutline[] {
     this.assertOpml();
-    // If the file ends within a tag, attribute value, comment or the like, the tokenizer does not report a tag after it.
+    // Appends a tag, which the tokenizer reports unless the file ends within a tag, attribute value, comment or the like.
     this.#tag = "";
     const line = this.#markupLine;
     this.write("<end>");

@@ -1,4 +1,4 @@
-/** Texts for the account page and for administrators. Loaded on demand. */
+/** Texts about accounts, devices, apps and administration that are loaded on demand. */
 export const en = {
   title: "People",
   lead: "Accounts on this server, oldest first.",
