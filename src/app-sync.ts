@@ -24,12 +24,12 @@ import {
   type Caller,
   type Change,
   type ChangeRows,
-  everySubscription,
   isRefusal,
   NO_REMOVALS,
   type PageRange,
   type Subscription,
   type SubscriptionStore,
+  subscriptionBatches,
   type UserId,
 } from "./subscriptions.ts";
 import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts";
@@ -196,7 +196,7 @@ export class AppSync {
     const kept = new Set<string>();
     await forEachInTurns(urls, (url) => kept.add(feedKeyOf(url) ?? ""));
     const remove: string[] = [];
-    for await (const items of everySubscription(this.#store, caller.user)) {
+    for await (const items of subscriptionBatches(this.#store, caller.user)) {
       await forEachInTurns(items, ({ feedUrl }) => kept.has(feedKeyOf(feedUrl) ?? "") || remove.push(feedUrl));
     }
     return this.changeFeeds(caller, client, { add: urls, remove }, at);
@@ -231,7 +231,7 @@ export class AppSync {
   /** The normalized URLs in the list that contain percent-encoding, by feed key. */
   async #encodedFeedsByKey(user: UserId): Promise<Map<string, string>> {
     const feeds = new Map<string, string>();
-    for await (const items of everySubscription(this.#store, user)) {
+    for await (const items of subscriptionBatches(this.#store, user)) {
       await forEachInTurns(items, ({ feedUrl }) => {
         const [parsed, key] = [readFeedUrl(feedUrl), feedKeyOf(feedUrl)];
         if (feedUrl.includes("%") && "normalizedUrl" in parsed && key !== undefined)

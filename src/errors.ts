@@ -66,7 +66,7 @@ export const ERRORS = {
 
   // Documents, queries and headers
   "body-missing": { ...malformedDocument, detail: "The request has no body." },
-  "body-incomplete": { ...malformedDocument, detail: "The request body is shorter than announced." },
+  "body-incomplete": { ...malformedDocument, detail: "The request body is shorter than declared." },
   "malformed-json": {
     ...malformedDocument,
     detail: "The body must be one JSON document in UTF-8, without the keys `__proto__` and `constructor.prototype`.",

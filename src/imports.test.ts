@@ -5,7 +5,7 @@ import { temporaryFolder } from "../test/support/server.ts";
 import { guidOf } from "./feed-url.ts";
 import { importFeeds, toAddition } from "./imports.ts";
 import { openStore } from "./store/engines.ts";
-import { asUser, type Caller, everySubscription } from "./subscriptions.ts";
+import { asUser, type Caller, subscriptionBatches } from "./subscriptions.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { connections: 1 });
@@ -34,7 +34,7 @@ async function previewAndImport(caller: Caller, ...urls: string[]) {
   const results = await importFeeds(store, caller, feeds(...urls), NOW);
   assert.deepEqual(preview, results);
   const listed: string[] = [];
-  for await (const items of everySubscription(store, caller.user)) listed.push(...items.map(({ id }) => id));
+  for await (const items of subscriptionBatches(store, caller.user)) listed.push(...items.map(({ id }) => id));
   for (const { id } of results) assert.ok(id === undefined || listed.includes(id));
   return results.map(({ outcome, id, error }) => id ?? error?.code ?? outcome);
 }

@@ -205,7 +205,7 @@ const BATCH_SIZE = 200;
  * The whole list of a user in order, batch by batch. Concurrent changes never hide an item that stays in the list.
  * `requireAccess` throws when the reader's access has ended.
  */
-export async function* everySubscription(
+export async function* subscriptionBatches(
   store: SubscriptionStore,
   user: UserId,
   requireAccess?: () => unknown,

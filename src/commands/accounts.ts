@@ -6,7 +6,7 @@ import { AppSync } from "../app-sync.ts";
 import { validateLabel } from "../jsonapi/accounts.ts";
 import { writeAccountExport } from "../jsonapi/export.ts";
 import { displayNameOf } from "../store/store-options.ts";
-import { asUser, everySubscription } from "../subscriptions.ts";
+import { asUser, subscriptionBatches } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { openDatabase } from "./database.ts";
 import { pluralize, type Terminal } from "./terminal.ts";
@@ -80,7 +80,7 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
         actionPages: apps.everyAction(account.user),
       },
       readSubscriptionCount: async () => (await store.page(account.user, { offset: 0, size: 1 })).total,
-      subscriptionPages: everySubscription(store, account.user),
+      subscriptionPages: subscriptionBatches(store, account.user),
     };
     const { basePath } = terminal.context.config();
     for await (const piece of writeAccountExport(everything, basePath)) await terminal.writeJson(piece);

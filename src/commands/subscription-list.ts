@@ -22,13 +22,13 @@ import { listRemovals } from "../removals.ts";
 import {
   asUser,
   type Change,
-  everySubscription,
   isRefusal,
   type ListPosition,
   LOCAL_USER,
   positionAt,
   START,
   type Subscription,
+  subscriptionBatches,
   type UserId,
 } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
@@ -159,7 +159,7 @@ async function openLocalList(
       });
     },
     async *subscriptions({ include } = {}) {
-      for await (const batch of everySubscription(store, user)) {
+      for await (const batch of subscriptionBatches(store, user)) {
         const podcasts = include === undefined ? [] : await store.podcasts.find(batch.map(({ feedUrl }) => feedUrl));
         for (const [index, item] of batch.entries()) {
           const podcast = podcasts[index];

@@ -52,7 +52,7 @@ test("actions: invalid items → ignored; valid ones → kept", () => {
   assert.deepEqual(readActions([]), []);
 });
 
-test("actions: numbers from 0 to 2³¹ - 1, also as text → rounded down; anything else → none", () => {
+test("actions: numbers from 0 to 2³¹ - 1, even as text → rounded down; anything else → undefined", () => {
   for (const [sent, expected] of [
     [12, 12],
     [12.9, 12],
@@ -127,7 +127,7 @@ test("actions: writing an action → only members with a value; numbers only for
   }
 });
 
-test("actions: writing none or several pages → one array", async () => {
+test("actions: writing none or several batches → one array", async () => {
   assert.equal(await writeAll(), '{"actions":[],"timestamp":1800000000}');
   const { actions } = JSON.parse(await writeAll([], [STORED, STORED], [], [STORED]));
   assert.equal(actions.length, 3);

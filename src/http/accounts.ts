@@ -20,7 +20,7 @@ import { readPasswordReset } from "../jsonapi/people.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
 import { stateAtSequence } from "../list-state.ts";
 import { MAX_PASSKEYS, type Passkeys, toPasskey } from "../passkeys.ts";
-import { everySubscription, type UserId } from "../subscriptions.ts";
+import { subscriptionBatches, type UserId } from "../subscriptions.ts";
 import { admitTransfer } from "./admission.ts";
 import { type Principal, retryAfter } from "./authenticate.ts";
 import { readJson } from "./body.ts";
@@ -74,7 +74,7 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
       const credentials = (await Promise.all(owned)).flat();
       const [account, devices] = await Promise.all([accountOf(accounts, caller.user), apps.devices(caller.user)]);
       const readSubscriptionCount = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;
-      const subscriptionPages = everySubscription(store, caller.user, caller.requireAccess);
+      const subscriptionPages = subscriptionBatches(store, caller.user, caller.requireAccess);
       const actionPages = apps.everyAction(caller.user, caller.requireAccess);
       const everything = writeAccountExport(
         { account, credentials, devices, readSubscriptionCount, subscriptionPages, actionPages },

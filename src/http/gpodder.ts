@@ -12,7 +12,7 @@ import {
 } from "../gpodder/feeds.ts";
 import { readSince } from "../gpodder/values.ts";
 import { opmlSourceOf, writeOpml } from "../opml/write.ts";
-import { everySubscription } from "../subscriptions.ts";
+import { subscriptionBatches } from "../subscriptions.ts";
 import { admitTransfer } from "./admission.ts";
 import { clearAppCookie } from "./app-authentication.ts";
 import { MAX_ACTIONS_BYTES, readAppDocument } from "./app-body.ts";
@@ -208,7 +208,7 @@ function createDeviceHandlers({ apps, store, clock }: Services) {
 function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
   const send = async (
     { request, response, caller, params }: Call,
-    write: (pages: ReturnType<typeof everySubscription>) => AsyncGenerator<string>,
+    write: (pages: ReturnType<typeof subscriptionBatches>) => AsyncGenerator<string>,
     headers: Readonly<Record<string, string>>,
   ) => {
     admitTransfer(request);
@@ -218,7 +218,7 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
     await respondInPieces(
       request,
       response,
-      write(everySubscription(store, caller.user, caller.requireAccess)),
+      write(subscriptionBatches(store, caller.user, caller.requireAccess)),
       headers,
       { mayCompress: true },
     );

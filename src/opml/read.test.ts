@@ -229,7 +229,7 @@ test("OPML: file that ends inside markup → rejected as incomplete", () => {
 });
 
 /** The entries that are skipped or have no URL: line, reason and title of each. */
-function skippedEntries(body: string) {
+function skippedOrWithoutUrl(body: string) {
   return readOpml(Buffer.from(file(body))).flatMap(({ feedUrl, title, line, skip }) =>
     skip === undefined && feedUrl !== "" ? [] : [[line, skip ?? "no URL", title]],
   );
@@ -241,7 +241,7 @@ test("OPML: feeds without a URL → kept as entries, with their line; folders �
     </outline><outline text="folder"/><outline type="link" text="d"/>
     <outline text="e" type="rss">${outline("https://e.example/")}</outline>
     <outline type="rss" text="Foo xmlUrl="https://f.example/"/>`;
-  assert.deepEqual(skippedEntries(body), [
+  assert.deepEqual(skippedOrWithoutUrl(body), [
     [2, "no URL", "a"],
     [3, "no URL", "b"],
     [4, "no URL", "c"],
@@ -251,18 +251,18 @@ test("OPML: feeds without a URL → kept as entries, with their line; folders �
 
 test("OPML: several entries for the same feed → all but the first are skipped; the same invalid URL twice → both kept", () => {
   const body = `${outline("https://a.example/1")}\n${outline("http://A.example/1/")}\n${outline("x")}${outline("x")}`;
-  assert.deepEqual(skippedEntries(body), [[2, "duplicate-in-file", "t"]]);
+  assert.deepEqual(skippedOrWithoutUrl(body), [[2, "duplicate-in-file", "t"]]);
 });
 
-test("OPML: Overcast feeds without the mark `subscribed` → skipped, if any feed has it", () => {
+test("OPML: if any Overcast feed is marked as subscribed → the others are skipped", () => {
   const feed = (number: number, more: string) =>
     outline(`https://a.example/${number}`, `overcastId="${number}" ${more}`);
   const body = [feed(1, 'subscribed="1"'), feed(2, 'subscribed="0"'), feed(3, ""), feed(2, 'subscribed="1"')];
-  assert.deepEqual(skippedEntries(body.join("\n")), [
+  assert.deepEqual(skippedOrWithoutUrl(body.join("\n")), [
     [2, "unsubscribed-in-file", "t"],
     [3, "unsubscribed-in-file", "t"],
   ]);
-  assert.deepEqual(skippedEntries([1, 2].map((number) => feed(number, "")).join("")), []);
+  assert.deepEqual(skippedOrWithoutUrl([1, 2].map((number) => feed(number, "")).join("")), []);
 });
 
 test("OPML: long title → truncated to 300 characters, never within a character", () => {

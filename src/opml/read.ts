@@ -111,7 +111,7 @@ class OutlineReader implements TokenizerCallbacks {
   /** The line on which the current tag or comment starts. */
   #markupLine = 1;
   /** The line of the last start tag, if it looks like a feed but has no URL. */
-  #feedWithoutUrlLine: number | undefined;
+  #lineOfFeedWithoutUrl: number | undefined;
   #hasSubscribedFeed = false;
 
   write(chunk: string): void {
@@ -149,7 +149,7 @@ class OutlineReader implements TokenizerCallbacks {
 
   onopentagname(start: number, end: number): void {
     this.#markupLine = this.#advanceLineTo(start);
-    this.#feedWithoutUrlLine = undefined;
+    this.#lineOfFeedWithoutUrl = undefined;
     this.#tag = this.#readMarkupName(start, end);
     this.#values.clear();
     if (this.#tag === "opml") this.#isOpml = true;
@@ -176,7 +176,7 @@ class OutlineReader implements TokenizerCallbacks {
   #openOutline(): void {
     this.#level += 1;
     if (this.#addFeedIfAny()) return;
-    this.#feedWithoutUrlLine = this.#looksLikeFeed() ? this.#markupLine : undefined;
+    this.#lineOfFeedWithoutUrl = this.#looksLikeFeed() ? this.#markupLine : undefined;
     const name = this.#readOutlineName();
     // Keeps one more level than can be used, since the outermost may be a wrapper.
     if (name !== undefined && this.#folders.length <= MAX_FOLDER_LEVELS)
@@ -191,8 +191,8 @@ class OutlineReader implements TokenizerCallbacks {
   onclosetag(start: number, end: number): void {
     this.#markupLine = this.#advanceLineTo(start);
     if (this.#readMarkupName(start, end) !== "outline" || this.#level === 0) return;
-    if (this.#feedWithoutUrlLine !== undefined) this.#add("", this.#feedWithoutUrlLine);
-    this.#feedWithoutUrlLine = undefined;
+    if (this.#lineOfFeedWithoutUrl !== undefined) this.#add("", this.#lineOfFeedWithoutUrl);
+    this.#lineOfFeedWithoutUrl = undefined;
     this.#level -= 1;
     if ((this.#folders.at(-1)?.level ?? 0) > this.#level) this.#setFolders(this.#folders.slice(0, -1));
   }

@@ -1,5 +1,5 @@
 import type { Store } from "../account-store.ts";
-import { everySubscription, type Subscription, type UserId } from "../subscriptions.ts";
+import { type Subscription, subscriptionBatches, type UserId } from "../subscriptions.ts";
 
 /** The list to export: all subscriptions in the order of the list, and a way to read some of them again by their ids. */
 export interface OpmlSource {
@@ -19,7 +19,7 @@ export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => u
     });
   };
   async function* readBatches() {
-    for await (const items of everySubscription(store, user, requireAccess))
+    for await (const items of subscriptionBatches(store, user, requireAccess))
       yield (await addTitles(items)).filter((item) => item !== undefined);
   }
   return {

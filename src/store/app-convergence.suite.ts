@@ -5,7 +5,7 @@ import type { Store } from "../account-store.ts";
 import type { Client } from "../app-store.ts";
 import { AppSync } from "../app-sync.ts";
 import { toAddition } from "../imports.ts";
-import { type Addition, asUser, everySubscription, positionAt, type UserId } from "../subscriptions.ts";
+import { type Addition, asUser, positionAt, subscriptionBatches, type UserId } from "../subscriptions.ts";
 
 const SEED = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
 /** From here on, the oracle soon finds every fault. */
@@ -127,7 +127,8 @@ async function changeOnWebPage(
 
 async function compare(store: Store, user: UserId, clients: readonly AppClient[], oracle: Oracle): Promise<string[]> {
   const listed: number[] = [];
-  for await (const items of everySubscription(store, user)) listed.push(...items.map(({ feedUrl }) => feedOf(feedUrl)));
+  for await (const items of subscriptionBatches(store, user))
+    listed.push(...items.map(({ feedUrl }) => feedOf(feedUrl)));
   const show = (values: Iterable<unknown>) => JSON.stringify([...values].sort());
   const [feeds, positions] = [show(oracle.feeds), show(oracle.positions)];
   const differences = show(listed) === feeds ? [] : [`the server has ${show(listed)} instead of ${feeds}`];

@@ -7,12 +7,12 @@ import { listRemovals } from "../removals.ts";
 import {
   asUser,
   type Change,
-  everySubscription,
   type ListPosition,
   positionAt,
   START,
   type Subscription,
   type SubscriptionStore,
+  subscriptionBatches,
   type UserId,
 } from "../subscriptions.ts";
 
@@ -199,12 +199,12 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       );
     });
 
-    test("everySubscription: items are removed and added meanwhile → no item that stays is missing", async () => {
+    test("subscriptionBatches: items are removed and added meanwhile → no item that stays is missing", async () => {
       const user = newUser();
       await change(user, ...additionsOf(0, 1_000));
       const read: string[] = [];
       let next = 0;
-      for await (const piece of everySubscription(store, user)) {
+      for await (const piece of subscriptionBatches(store, user)) {
         read.push(...piece.map(({ id }) => id));
         // Removes items that were already read, so that the later ones move up.
         await change(user, remove(next), remove(next + 1), additionOf(5_000 + next, 5_000 + next));

@@ -5,9 +5,9 @@ import { changesSince } from "../changes.ts";
 import {
   asUser,
   type Change,
-  everySubscription,
   positionAt,
   type SubscriptionStore,
+  subscriptionBatches,
   type UserId,
 } from "../subscriptions.ts";
 
@@ -57,7 +57,7 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
         expected[1],
       ]);
       const listed = [];
-      for await (const items of everySubscription(store, user)) listed.push(...items);
+      for await (const items of subscriptionBatches(store, user)) listed.push(...items);
       assert.deepEqual(listed, expected);
       assert.deepEqual((await changesSince(store, user, positionAt(0), 10))?.changed, expected);
       // The outcome of a removal is the subscription as it was.

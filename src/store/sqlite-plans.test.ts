@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { temporaryFolder } from "../../test/support/server.ts";
-import { everySubscription } from "../subscriptions.ts";
+import { subscriptionBatches } from "../subscriptions.ts";
 import { A, createAppContext, play, url } from "./apps-test-support.ts";
 import { openStore } from "./engines.ts";
 
@@ -34,7 +34,7 @@ test("plans: statements of a request → none reads all rows of a table or of a 
   await store.apps.spellings(user, ["feeds.example/a"]);
   await store.page(user, { offset: 0, size: 10 });
   await store.readChanges(user, { sequence: 0, removalsAfter: 0 }, 10);
-  for await (const items of everySubscription(store, user)) assert.ok(items.length > 0);
+  for await (const items of subscriptionBatches(store, user)) assert.ok(items.length > 0);
   const checked = [...plans].filter(([sql]) => sql.includes("user_id = ?"));
   assert.ok(checked.length > 10);
   for (const [sql, plan] of checked) {

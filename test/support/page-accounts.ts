@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locator, Page } from "playwright-core";
 import { Accounts } from "../../src/accounts.ts";
-import { asUser, everySubscription, type UserId } from "../../src/subscriptions.ts";
+import { asUser, subscriptionBatches, type UserId } from "../../src/subscriptions.ts";
 import { en, type Words } from "../../web/src/words/en.ts";
 import { type SignedIn, signUp } from "./accounts.ts";
 import { launch, type PageOptions, type WatchedPage } from "./browser.ts";
@@ -45,7 +45,7 @@ export async function userIdOf({ name }: SignedIn): Promise<UserId> {
 /** The feed URLs the server has for a user. */
 export async function feedsOf(user: SignedIn): Promise<string[]> {
   const feeds: string[] = [];
-  for await (const some of everySubscription(server.store, await userIdOf(user)))
+  for await (const some of subscriptionBatches(server.store, await userIdOf(user)))
     feeds.push(...some.map(({ feedUrl }) => feedUrl));
   return feeds;
 }
