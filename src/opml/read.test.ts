@@ -84,7 +84,7 @@ test("OPML: whitespace around a feed URL → trimmed", () => {
   assert.deepEqual(feedUrlsOf(file(outline("  https://a.example/1 \n"))), ["https://a.example/1"]);
 });
 
-test("OPML: entry that is not a web URL → kept, so that it is rejected individually", () => {
+test("OPML: entry that is not a web URL → included, so that the import can report it", () => {
   const odd = ["antennapod_local:content://x", "file:///sdcard/x", "nonsense", "/feed.xml"];
   assert.deepEqual(feedUrlsOf(file(odd.map((url) => outline(url)).join(""))), odd);
 });
@@ -254,7 +254,7 @@ test("OPML: several entries for the same feed → all but the first are skipped;
   assert.deepEqual(skippedOrWithoutUrl(body), [[2, "duplicate-in-file", "t"]]);
 });
 
-test("OPML: if any Overcast feed is marked as subscribed → the others are skipped", () => {
+test("OPML: if any Overcast feed is marked as subscribed → those that are not are skipped", () => {
   const feed = (number: number, more: string) =>
     outline(`https://a.example/${number}`, `overcastId="${number}" ${more}`);
   const body = [feed(1, 'subscribed="1"'), feed(2, 'subscribed="0"'), feed(3, ""), feed(2, 'subscribed="1"')];

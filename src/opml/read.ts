@@ -303,7 +303,7 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
   const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
     const path = cleanFolder(parents);
-    // Our exports repeat each folder as a category. If "feeds" is a category, it is the user's own folder, not a wrapper.
+    // Our exports repeat each folder path as a category, so a path that is also a category does not start with a wrapper.
     const outermostIsFolder = !isWrapped || (path !== undefined && categories.includes(path));
     const folder = outermostIsFolder ? path : cleanFolder(parents.slice(1));
     const folders = mergeFolders(folder === undefined ? [] : [folder], categories);
