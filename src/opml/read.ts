@@ -40,9 +40,8 @@ const MAX_MARKUP_NAME_LENGTH = Math.max(...[...ATTRIBUTES].map((name) => name.le
 const WRAPPER = "feeds";
 
 /** Schemes that desktop programs registered to open feeds. */
-const FEED_SCHEMES = "feed|itpc|pcast|podcast|rss";
-const FEED_SCHEME = new RegExp(`^(?:${FEED_SCHEMES}):(?://)?`, "i");
-export const FEED_URL_START = new RegExp(`^(?:https?|${FEED_SCHEMES}):`, "i");
+const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
+export const FEED_URL_START = /^(?:https?|feed|itpc|pcast|podcast|rss):/i;
 
 /**
  * Reads every feed in an OPML file, in document order. The outlines around a feed form one folder path, and each of its
