@@ -23,11 +23,10 @@ function readType(type: string): DeviceType {
 }
 
 function cleanCaption(text: string): string {
-  const cleaned = text
-    .toWellFormed()
-    .replaceAll(/\p{Cc}/gu, "")
-    .trim();
-  return Array.from(cleaned).slice(0, MAX_CAPTION).join("").trimEnd();
+  // A character has at most two code units.
+  const start = text.trim().slice(0, 2 * MAX_CAPTION);
+  const characters = Array.from(start.toWellFormed().replaceAll(/\p{Cc}/gu, ""));
+  return characters.slice(0, MAX_CAPTION).join("").trim();
 }
 
 /** All devices share the account's list, so each has as many subscriptions as the account. */
