@@ -7,8 +7,8 @@ import { isObject, readSince, readTimestamp, readWholeNumber, writeTimestamp } f
 export const MAX_UPLOADED_ACTIONS = 100_000;
 
 /**
- * Reads uploaded episode actions, such as plays, and ignores invalid ones: an app repeats the whole upload until the server accepts it, so one
- * rejected action would block all others.
+ * Reads uploaded episode actions, such as plays, and ignores invalid ones: an app repeats the whole upload until the server
+ * accepts it, so one rejected action would block all others.
  */
 export function readActions(document: unknown): UploadedAction[] {
   if (!Array.isArray(document))
