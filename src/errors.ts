@@ -315,7 +315,7 @@ type Placeholder<Text extends string> = Text extends `${string}{${infer Name}}${
   ? Name | Placeholder<Rest>
   : never;
 type Texts<Code extends ErrorCode> = (typeof ERRORS)[Code]["title" | "detail"];
-/** A value for each placeholder of an error's texts. */
+/** A value for each placeholder in an error's messages. */
 export type Values<Code extends ErrorCode> = Readonly<Record<Placeholder<Texts<Code>>, string | number>>;
 type Extras = Pick<ErrorObject, "id" | "source" | "meta">;
 type Options<Code extends ErrorCode, More> = [Placeholder<Texts<Code>>] extends [never]

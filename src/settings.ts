@@ -32,7 +32,7 @@ export const SETTINGS = {
   EARMARK_OIDC_SIGN_UP: ["false", "true: create an account for any user of the provider who signs in."],
   EARMARK_AUTH_HEADER: [
     "",
-    "Header, such as Remote-User, in which a reverse proxy with its own sign-in sends the user name. Accepted only from EARMARK_TRUSTED_PROXIES; requests with it from other addresses are rejected.",
+    "Header, such as Remote-User, in which a reverse proxy with its own sign-in sends the user name. Accepted only from EARMARK_TRUSTED_PROXIES; a request from any other address that has this header is rejected.",
   ],
   EARMARK_REQUESTS_PER_MINUTE: [
     "6000",
@@ -72,7 +72,7 @@ export const SETTINGS = {
     "",
     "Private networks that the server may fetch from, such as 192.168.1.0/24, separated by commas. Anyone who can subscribe can make the server send requests there.",
   ],
-  EARMARK_FETCH_CONCURRENCY: ["8", "Maximum feeds that each process fetches at a time; only one per host."],
+  EARMARK_FETCH_CONCURRENCY: ["8", "Maximum number of feeds that each process fetches at a time; only one per host."],
   EARMARK_FETCH_HOURS: ["168", "Hours until a feed is fetched again."],
   EARMARK_FETCH_USER_AGENT: [
     "",

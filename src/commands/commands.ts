@@ -70,8 +70,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     options: [...LOCATION],
     summary: "Have the server fetch feeds again soon; without a URL or id, all of them",
     examples: [
-      ["earmark refresh https://podnews.net/rss", "Have one feed fetched"],
-      ["earmark refresh --server https://pods.example", "Have all feeds in the list fetched"],
+      ["earmark refresh https://podnews.net/rss", "Refresh one feed"],
+      ["earmark refresh --server https://pods.example", "Refresh all feeds in the list"],
     ],
     run: async (terminal, options, urlsOrIds) =>
       (await import("./subscriptions.ts")).refresh(terminal, locationOf(options), urlsOrIds),
@@ -111,7 +111,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["FILE|-"],
     options: ["dry-run", "json", ...LOCATION],
     summary:
-      "Subscribe to every feed in an OPML file or a list of URLs, or in standard input if FILE is -; existing subscriptions are kept",
+      "Subscribe to every feed in an OPML file or a list of URLs; if FILE is -, read standard input. Existing subscriptions are kept",
     examples: [
       ["earmark import podcasts.opml --dry-run", "Preview the outcome for each feed"],
       ["earmark import podcasts.opml", "Import the file"],

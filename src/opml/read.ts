@@ -45,8 +45,8 @@ export const FEED_URL_START = /^(?:https?|feed|itpc|pcast|podcast|rss):/i;
 
 /**
  * Reads every feed in an OPML file, in document order. The outlines around a feed form one folder path, and each of its
- * categories is another; the first entry for a feed gets the folders of all its entries. Entries that cannot be imported are included,
- * so that the caller can report them. Memory grows only with the number of entries, not with that of other elements,
+ * categories is another. If a feed has several entries, the first one gets the folders of all of them. Entries that
+ * cannot be imported are included, so that the caller can report them. Memory grows only with the number of entries, not with that of other elements,
  * attributes or levels.
  */
 export function readOpml(bytes: Uint8Array, chunkBytes = CHUNK_BYTES): Entry[] {
@@ -79,8 +79,8 @@ interface OpenFolder {
 }
 
 /**
- * Collects the feeds in the outlines. Uses only htmlparser2's tokenizer: the parser of htmlparser2 keeps every attribute
- * value in full, and its stack of open elements takes quadratic time in deep files. This class remembers only the outermost
+ * Collects the feeds in the outlines. Uses only htmlparser2's tokenizer: its parser keeps every attribute
+ * value in full, and the parser's stack of open elements takes quadratic time in deep files. This class remembers only the outermost
  * folders. Unclosed and misnested tags do no harm.
  */
 class OutlineReader implements TokenizerCallbacks {
@@ -137,8 +137,8 @@ class OutlineReader implements TokenizerCallbacks {
         `The file is incomplete: it ends within a tag or comment that starts on line ${line}`,
         line,
       );
-    // Overcast may omit `subscribed` on feeds that are not subscribed. So if any feed is marked as subscribed, feeds with an
-    // `overcastId` but without `subscribed` count as not subscribed.
+    // Overcast may omit `subscribed` on feeds that the user does not subscribe to. So if any feed is marked as subscribed,
+    // feeds with an `overcastId` but without `subscribed` count as unsubscribed.
     if (!this.#hasSubscribedFeed) return this.#feedOutlines;
     return this.#feedOutlines.map((outline) => ({
       ...outline,
@@ -302,7 +302,8 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
   const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
     const path = cleanFolder(parents);
-    // Our exports repeat each folder path as a category, so a path that is also a category does not start with a wrapper.
+    // Our exports also list each folder path as a category. If the path is a category, the outermost outline is a folder,
+    // even if it has the name of the wrapper.
     const outermostIsFolder = !isWrapped || (path !== undefined && categories.includes(path));
     const folder = outermostIsFolder ? path : cleanFolder(parents.slice(1));
     const folders = mergeFolders(folder === undefined ? [] : [folder], categories);
@@ -317,7 +318,7 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
 }
 
 /**
- * Marks valid entries whose feed appears earlier in the file. The first entry for a feed gets the folders of all its entries
+ * Marks valid entries whose feed appears earlier in the file. The first entry for a feed gets the folders of the others
  * and, if it has no title, the first title among them.
  */
 export function mergeDuplicates(entries: readonly Entry[]): Entry[] {

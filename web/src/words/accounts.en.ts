@@ -1,4 +1,4 @@
-/** Texts about accounts, devices, apps and administration that are loaded on demand. */
+/** Strings about accounts, devices, apps and administration, loaded on demand. */
 export const en = {
   title: "People",
   lead: "Accounts on this server, oldest first.",
@@ -83,7 +83,7 @@ export const en = {
     "last-admin": "This is the only active administrator. Make someone else an administrator first.",
     "admin-required": "Only administrators can do this.",
     "too-many-links":
-      "There are too many unused links. Wait until some are used or expire, or revoke some if they are invitations.",
+      "There are too many unused links. Wait until some are used or expire, or revoke unused invitations.",
     "no-password": "This person signs in through single sign-on or a reverse proxy and has no password here.",
     "account-disabled": "This account is disabled. Enable it first.",
     "invalid-reset-link": "This link has expired or was already used. Ask for a new one.",

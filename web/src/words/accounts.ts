@@ -1,7 +1,7 @@
 import { en } from "./accounts.en.ts";
 import { createLazyWords } from "./lazy.ts";
 
-/** Texts for administrators, and more texts for the views about accounts and apps. */
+/** Strings for administrators, and more strings for the views about accounts and apps. */
 const { use, load } = createLazyWords(en, {
   de: async () => (await import("./accounts.de.ts")).de,
   es: async () => (await import("./accounts.es.ts")).es,
@@ -9,7 +9,7 @@ const { use, load } = createLazyWords(en, {
   zh: async () => (await import("./accounts.zh.ts")).zh,
 });
 
-// Views that need these texts are shown once they are loaded.
+// Views that need these strings are shown once they are loaded.
 await load();
 
 export const useAccountWords = use;

@@ -1,6 +1,6 @@
 /**
- * The texts that the page loads at the start. Texts that depend on a number are functions of the number and its formatted
- * form, such as "1,234".
+ * The strings that the page loads at startup. Strings that depend on a number are functions of the number and its
+ * formatted form, such as "1,234".
  */
 export const en = {
   /** The thousands separator. */
@@ -70,7 +70,7 @@ export const en = {
     refused: "Rejected",
     waiting: "Not sent yet",
   },
-  /** By the `code` of the server's error. For a code that is not listed here, the page shows the server's own text. */
+  /** Keyed by the `code` of the server's error. For a code that is not listed here, the page shows the server's message. */
   errors: {
     "feed-url-missing": "The URL is missing.",
     "feed-url-too-long": "The URL is too long.",

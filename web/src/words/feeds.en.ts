@@ -1,6 +1,6 @@
-/** More texts for the views that add, import and restore feeds, loaded with them. */
+/** More strings, loaded together with the views that add, import and restore feeds. */
 export const en = {
-  /** By code: why a feed was skipped, or why a search for feeds failed. */
+  /** Keyed by code: why a feed was skipped, or why a search for feeds failed. */
   reasons: {
     "duplicate-in-file": "This feed appears earlier in the file.",
     "unsubscribed-in-file": "Unsubscribed in the app that wrote the file.",

@@ -1,7 +1,7 @@
 import { en } from "./feeds.en.ts";
 import { createLazyWords } from "./lazy.ts";
 
-/** More texts for the views that add and import feeds. */
+/** More strings for the views that add and import feeds. */
 const { words, use, load } = createLazyWords(en, {
   de: async () => (await import("./feeds.de.ts")).de,
   es: async () => (await import("./feeds.es.ts")).es,
@@ -9,7 +9,7 @@ const { words, use, load } = createLazyWords(en, {
   zh: async () => (await import("./feeds.zh.ts")).zh,
 });
 
-// Views that need these texts are shown once they are loaded.
+// Views that need these strings are shown once they are loaded.
 await load();
 
 export const feedWords = words;

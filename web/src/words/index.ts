@@ -34,7 +34,7 @@ export function preferredLanguage(): Language {
   return preferences.map((tag) => tag.slice(0, 2).toLowerCase()).find(isLanguage) ?? "en";
 }
 
-/** Returns false if the texts cannot be loaded: the server is down, or newer than this page. */
+/** Returns false if the strings cannot be loaded: the server is down, or newer than this page. */
 export async function setLanguage(language: Language): Promise<boolean> {
   try {
     const words = language === "en" ? en : await LOADERS[language]();

@@ -4,7 +4,7 @@ import { type Language, translation } from "./index.ts";
 interface LazyWords<Words> {
   readonly words: State<Words>;
   readonly use: () => Words;
-  /** Loads the texts in the page's language. If that fails, they stay as they are. */
+  /** Loads the strings in the page's language. If that fails, they stay as they are. */
   readonly load: () => Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** Texts about podcasts, loaded after the list is shown. */
+/** Strings about podcasts, loaded after the list is shown. */
 export const en = {
   attention: (_n: number, formatted: string) => `Needs attention (${formatted})`,
   folders: "Folders",
