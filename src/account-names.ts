@@ -9,7 +9,7 @@ export function readName(text: string): string | undefined {
 
 const MAX_NAME = 64;
 const NAME = /^[a-z0-9][a-z0-9._@+-]*$/;
-export const NAME_RULES = `must have 1 to ${MAX_NAME} characters: the letters a to z, digits and, after the first character, . _ - @ +`;
+export const NAME_RULES = `must have 1 to ${MAX_NAME} characters (letters a to z, digits and . _ - @ +) and start with a letter or digit`;
 
 /** Prefix of references to users of the identity provider. Names have no colon, so nobody can choose such a name. */
 export const OIDC_PREFIX = "oidc:";

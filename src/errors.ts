@@ -1,7 +1,7 @@
 import { FEED_ERRORS } from "./feed-errors.ts";
 import { SIGN_IN_ERRORS } from "./sign-in-errors.ts";
 
-/** What clients are told when something fails. `{name}` in a text is filled in by the caller. */
+/** What clients are told when something fails. The caller supplies a value for each placeholder, such as `{max}`. */
 interface ErrorDefinition {
   readonly status: number;
   readonly title: string;
@@ -15,8 +15,8 @@ const malformedDocument = { status: 400, title: "Malformed Document" } as const;
 const unavailable = { status: 503, title: "Service Unavailable", headers: { "retry-after": "1" } } as const;
 
 /**
- * Every error the server reports, by its code. The meaning of a code never changes, because clients branch on it; titles
- * and details are for people.
+ * Every error the server reports, by its code. The meaning of a code never changes, because clients branch on it;
+ * titles and details are for people.
  */
 export const ERRORS = {
   // Operations and subscriptions
@@ -300,7 +300,7 @@ export const ERRORS = {
 
 export type ErrorCode = keyof typeof ERRORS;
 
-/** One error as reported. In the response, the status is a string. */
+/** An error to report. In the response, the status is a string. */
 export interface ErrorObject {
   readonly id?: string;
   readonly status: number;
@@ -348,7 +348,7 @@ function fill(text: string, values: Readonly<Record<string, unknown>>): string {
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Why a whole request failed: thrown while it is handled, and sent as its response. */
+/** An error that fails a whole request: thrown while the request is handled, and sent as its response. */
 export class RequestFailure extends Error {
   override readonly name = "RequestFailure";
   readonly error: ErrorObject;

@@ -22,7 +22,8 @@ export const FEED_ERRORS = {
   "feed-url-invalid-port": { ...validationFailed, detail: "Invalid feed URL: the port must not be 0." },
   "feed-url-invalid-characters": {
     ...validationFailed,
-    detail: "Invalid feed URL: it must not contain lone surrogates or %00, nor a backslash before the query string.",
+    detail:
+      "Invalid feed URL: it must not contain lone surrogates or %00, nor a backslash anywhere before the query string.",
   },
   "invalid-title": {
     ...validationFailed,

@@ -7,7 +7,7 @@ export const SETTINGS = {
   PORT: ["8080", "Port to listen on; 0 chooses a free port."],
   DATABASE_URL: [
     "file:./data/earmark.db",
-    "Database: file:PATH (created if missing) or a postgres:// URL. The default is data/earmark.db in the current folder, if it exists, otherwise in the folder where Earmark is installed.",
+    "Database: file:PATH (created if missing) or a postgres:// URL. The default is data/earmark.db in the current folder if that file exists, otherwise in the folder where Earmark is installed.",
   ],
   EARMARK_DATABASE_CONNECTIONS: [
     "10",
@@ -32,7 +32,7 @@ export const SETTINGS = {
   EARMARK_OIDC_SIGN_UP: ["false", "true: create an account for any user of the provider who signs in."],
   EARMARK_AUTH_HEADER: [
     "",
-    "Header, such as Remote-User, in which a reverse proxy with its own sign-in sends the user name. Accepted only from EARMARK_TRUSTED_PROXIES; a request from any other address that has this header is rejected.",
+    "Header, such as Remote-User, in which a reverse proxy with its own sign-in sends the user name. Accepted only from EARMARK_TRUSTED_PROXIES; a request with this header from any other address is rejected.",
   ],
   EARMARK_REQUESTS_PER_MINUTE: [
     "6000",
@@ -53,7 +53,7 @@ export const SETTINGS = {
   ],
   EARMARK_ALLOWED_HOSTS: [
     "",
-    "Host names that clients may use besides localhost and IP addresses, separated by commas. Behind a reverse proxy, set this to the public host name. With accounts, an empty value allows any name.",
+    "Host names, separated by commas, that clients may use besides localhost and IP addresses. Behind a reverse proxy, set this to the public host name. With accounts, an empty value allows any name.",
   ],
   EARMARK_TRUSTED_PROXIES: [
     "",
@@ -66,7 +66,7 @@ export const SETTINGS = {
   ],
   EARMARK_FETCH_FEEDS: [
     "true",
-    "true: fetch subscribed feeds for their titles and artwork; false: fetch nothing from publishers, and do not look up their hosts.",
+    "true: fetch subscribed feeds for their titles and artwork; false: fetch nothing from publishers, and do not resolve their host names.",
   ],
   EARMARK_FETCH_NETWORKS: [
     "",
@@ -93,7 +93,7 @@ export const SETTINGS = {
   EARMARK_MAX_OPERATIONS: ["10000", "Maximum operations per request."],
   EARMARK_MAX_BODY_BYTES: [
     "8388608",
-    "Maximum size of a request body, in bytes. Does not apply to imports or to uploads of episode actions (32 MiB).",
+    "Maximum size of a request body, in bytes. Does not apply to imports or to uploads of episode actions (limit: 32 MiB).",
   ],
   EARMARK_MAX_IMPORT_BYTES: ["16777216", "Maximum size of an imported file, in bytes."],
   EARMARK_MAX_QUEUED_OPERATIONS: [

@@ -35,7 +35,7 @@ export const SIGN_IN_ERRORS = {
     status: 400,
     title: "Sign-In Failed",
     detail:
-      "The identity provider's response is invalid, has expired, was already used or belongs to another browser. Sign in again.",
+      "The identity provider's response is invalid, has expired, was already used or is for a sign-in started in another browser. Sign in again.",
   },
   "no-account": {
     status: 403,

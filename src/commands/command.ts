@@ -39,7 +39,7 @@ export const OPTIONS = {
   distribute: ["", "Distribute the tables over a Citus cluster"],
   "new-epoch": [
     "",
-    "Make all sync states invalid, so that clients read their lists again; needed after a failover that lost changes, or after restoring the database by means other than 'earmark restore'",
+    "Invalidate all sync states, so that clients download their lists again; needed after a failover that lost changes, or after restoring the database by means other than 'earmark restore'",
   ],
 } as const satisfies Readonly<Record<string, readonly [value: string, meaning: string]>>;
 

@@ -192,7 +192,10 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Create the database or upgrade its schema, without starting the server",
     examples: [
       ["earmark migrate --distribute", "Also distribute the tables over a Citus cluster"],
-      ["earmark migrate --new-epoch", "After a failover that lost changes: make all clients read their lists again"],
+      [
+        "earmark migrate --new-epoch",
+        "After a failover that lost changes: make all clients download their lists again",
+      ],
     ],
     async run(terminal, options) {
       const { migrate } = await import("./migrate.ts");

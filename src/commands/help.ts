@@ -28,7 +28,7 @@ ${columns(commands)}
 Global options:
 ${columns([...COMMON_OPTIONS, "version" as const].map(describe))}
 Exit codes:
-  0 success    1 failure, or partial failure    64 invalid usage    69 no suitable Node found    78 invalid settings
+  0 success    1 failure, or partial failure    64 invalid usage    69 no suitable Node.js found    78 invalid settings
 
 Settings are environment variables. To read ${SECRETS.slice(0, -1).join(", ")} or ${SECRETS.at(-1)}
 from a file, append _FILE to the name and set that variable to the path, such as DATABASE_URL_FILE=/run/secrets/url.

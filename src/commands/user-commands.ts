@@ -77,7 +77,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "user export": {
     operands: ["NAME"],
     options: [],
-    summary: "Export all data of an account as JSON",
+    summary: "Export all of an account's data as JSON",
     examples: [["earmark user export ann > ann.json", "Save the data to a file"]],
     run: (terminal, _options, [name = ""]) => runAccountCommand(({ exportUser }) => exportUser(terminal, name)),
   },

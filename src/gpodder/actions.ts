@@ -7,8 +7,8 @@ import { isObject, readSince, readTimestamp, readWholeNumber, writeTimestamp } f
 export const MAX_UPLOADED_ACTIONS = 100_000;
 
 /**
- * Reads uploaded episode actions, such as plays, and ignores invalid ones: an app repeats the whole upload until the server
- * accepts it, so one rejected action would block all others.
+ * Reads uploaded episode actions, such as plays, and ignores invalid ones: an app repeats the whole upload until the
+ * server accepts it, so one rejected action would block all others.
  */
 export function readActions(document: unknown): UploadedAction[] {
   if (!Array.isArray(document))
@@ -52,8 +52,8 @@ function readActionTime(value: unknown): Date | "unreadable" | undefined {
 }
 
 /**
- * Reads `since` and `podcast`. Ignores `device`, because apps need the actions of other devices, and `aggregated`, because
- * only the latest action of each kind is stored for each episode.
+ * Reads `since` and `podcast`. Ignores `device`, because apps need the actions of other devices. Ignores `aggregated`,
+ * because only the latest action of each kind is stored for each episode.
  */
 export function readActionsQuery(query: string): { readonly since: number; readonly podcast: string | undefined } {
   return { since: readSince(query), podcast: new URLSearchParams(query).get("podcast") || undefined };

@@ -3,8 +3,8 @@ import { failure } from "../errors.ts";
 import { isObject } from "./values.ts";
 
 /**
- * Reads the caption (the name) and the type of a device. If the caption is missing or empty, the device keeps its caption;
- * if the type is missing, it keeps its type.
+ * Reads the caption (the name) and the type of a device. If the caption is missing or empty, the device keeps its
+ * caption; if the type is missing, it keeps its type.
  */
 export function readDevice(document: unknown): DeviceChanges {
   if (!isObject(document))
@@ -16,7 +16,7 @@ export function readDevice(document: unknown): DeviceChanges {
 
 const TYPES: ReadonlySet<string> = new Set(DEVICE_TYPES);
 
-/** Replaces unknown types, which some apps send: the gPodder app rejects a list of devices with an unknown type. */
+/** Replaces the unknown types that some apps send, because the gPodder app rejects a device list that contains one. */
 function readType(type: string): DeviceType {
   const lower = type.toLowerCase();
   return TYPES.has(lower) ? (lower as DeviceType) : "other";

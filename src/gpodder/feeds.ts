@@ -28,7 +28,9 @@ function readUrls(value: unknown, member: string): string[] {
   return value.filter((url) => typeof url === "string" && url !== "");
 }
 
-/** The gPodder API rejects a URL that is in both lists. AntennaPod relies on that to repair its queue of unsent changes. */
+/**
+ * The gPodder API rejects a URL that is in both lists. AntennaPod relies on that to repair its queue of unsent changes.
+ */
 export function requireDisjoint({ add, remove }: FeedChanges): void {
   const added = new Set(add);
   if (remove.some((url) => added.has(url)))
@@ -52,8 +54,8 @@ export async function* writeFeedChanges(
 }
 
 /**
- * A response to an upload, in chunks. Each pair in `updatedUrls` is a URL as sent and the same URL as stored; the second is
- * "" if the URL was rejected.
+ * A response to an upload, in chunks. Each pair in `updatedUrls` is a URL as sent and the same URL as stored; the
+ * second is "" if the URL was rejected.
  */
 export function* writeUploadResult(
   timestamp: number,
@@ -92,7 +94,10 @@ function tooManyFeeds(count: number) {
   return failure("too-many-operations", { count, items: "feeds", max: MAX_FEEDS, meta: { max: MAX_FEEDS } });
 }
 
-/** A podcast in the format of the gPodder API. Only the URL and the title (the user's, else the URL) are filled in. */
+/**
+ * A podcast in the format of the gPodder API. Only the URL and the title (the user's title, or else the URL) are filled
+ * in.
+ */
 export function toPodcast({ feedUrl: url, title = url }: Subscription): object {
   return {
     url,

@@ -7,7 +7,7 @@ export function isObject(value: unknown): value is Readonly<Record<string, unkno
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** A number from 0 to `MAX_INTEGER`, rounded down; apps also send it as a string. Undefined for anything else. */
+/** A number from 0 to `MAX_INTEGER`, rounded down; some apps send it as a string. Undefined for anything else. */
 export function readWholeNumber(value: unknown): number | undefined {
   const number = typeof value === "string" && /^\s*\d{1,15}(\.\d*)?\s*$/.test(value) ? Number(value) : value;
   if (typeof number !== "number" || !(number >= 0)) return undefined;
@@ -18,7 +18,10 @@ export function readWholeNumber(value: unknown): number | undefined {
 const TIMESTAMP = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?\s*(?:Z|[+-]\d{2}(?::?\d{2})?)?$/i;
 const OFFSET = /([+-]\d{2}):?(\d{2})?$/;
 
-/** Reads a timestamp to the second. If it has no zone, it is UTC, never the local time of this machine. */
+/**
+ * Reads a timestamp and drops fractions of a second. If it has no zone, it is UTC, never the local time of this
+ * machine.
+ */
 export function readTimestamp(text: string): Date | undefined {
   const trimmed = text.slice(0, 64).trim();
   if (!TIMESTAMP.test(trimmed)) return undefined;
@@ -34,7 +37,7 @@ function dayExists(date: string): boolean {
   return new Date(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }
 
-/** UTC without a zone: the only form that every app reads correctly. */
+/** UTC without a zone suffix: the only form that every app reads correctly. */
 export function writeTimestamp(at: Date): string {
   return at.toISOString().slice(0, 19);
 }

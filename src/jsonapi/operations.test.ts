@@ -42,7 +42,7 @@ test("operations: an invalid document → 400 with a pointer to the invalid valu
       malformed(`A document with operations must not have the member \`${member}\`.`, `/${member}`),
     );
   }
-  const missing = "The document must have the member `atomic:operations`, an array.";
+  const missing = "The document must have an `atomic:operations` member that is an array.";
   assert.deepEqual(read({}), malformed(missing, ""));
   assert.deepEqual(read({ "atomic:operations": {} }), malformed(missing, "/atomic:operations"));
 });

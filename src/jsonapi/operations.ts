@@ -38,7 +38,7 @@ export function readOperations(document: unknown, maxOperations: number, basePat
   const operations = document[OPERATIONS];
   if (!Array.isArray(operations)) {
     throw failure("malformed-document", {
-      reason: `The document must have the member \`${OPERATIONS}\`, an array`,
+      reason: `The document must have an \`${OPERATIONS}\` member that is an array`,
       source: { pointer: OPERATIONS in document ? `/${OPERATIONS}` : "" },
     });
   }

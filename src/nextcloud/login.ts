@@ -1,6 +1,8 @@
 import { isObject } from "../gpodder/values.ts";
 
-/** The token with which an app asks whether its login was allowed, from a form or a JSON document; empty if missing. */
+/**
+ * The poll token in a form or a JSON document; empty if missing. With it, an app asks whether its login was allowed.
+ */
 export function extractPollToken(body: string): string {
   if (!body.trimStart().startsWith("{")) return new URLSearchParams(body).get("token") ?? "";
   try {

@@ -16,8 +16,8 @@ const CHUNK_BYTES = 64 * 1024;
 export const MAX_PREAMBLE = 64 * 1024;
 
 /**
- * Maximum length of an attribute value before entities are decoded: enough for 20 folder paths of 300 quotation marks
- * each, written as `&quot;`.
+ * Maximum length of an attribute value before entities are decoded: enough for 20 folder paths of 300 characters each,
+ * even if all are written as `&quot;`.
  */
 const MAX_RAW_VALUE = 40 * 1024;
 
@@ -44,10 +44,10 @@ const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
 export const FEED_URL_START = /^(?:https?|feed|itpc|pcast|podcast|rss):/i;
 
 /**
- * Reads every feed in an OPML file, in document order. The outlines around a feed form one folder path, and each of its
- * categories is another. If a feed has several entries, the first one gets the folders of all of them. Entries that
- * cannot be imported are included, so that the caller can report them. Memory grows only with the number of entries, not with that of other elements,
- * attributes or levels.
+ * Reads every feed in an OPML file, in document order. The outlines around a feed form one folder path, and each of the
+ * feed's categories is another. If a feed has several entries, the first one gets the folders of all of them. Entries
+ * that cannot be imported are included, so that the caller can report them. Memory use grows only with the number of
+ * entries, not with the number of other elements, attributes or levels.
  */
 export function readOpml(bytes: Uint8Array, chunkBytes = CHUNK_BYTES): Entry[] {
   const decoder = createDecoder(bytes);
@@ -79,9 +79,9 @@ interface OpenFolder {
 }
 
 /**
- * Collects the feeds in the outlines. Uses only htmlparser2's tokenizer: its parser keeps every attribute
- * value in full, and the parser's stack of open elements takes quadratic time in deep files. This class remembers only the outermost
- * folders. Unclosed and misnested tags do no harm.
+ * Collects the feeds in the outlines. Uses htmlparser2's tokenizer but not its parser: the parser keeps every attribute
+ * value in full, and its stack of open elements takes quadratic time in deeply nested files. This class remembers only
+ * the outermost folders. Unclosed and misnested tags do no harm.
  */
 class OutlineReader implements TokenizerCallbacks {
   // Entities are decoded only after a value is complete and its length has been checked.
@@ -104,7 +104,10 @@ class OutlineReader implements TokenizerCallbacks {
   #folders: readonly OpenFolder[] = [];
   /** The names of these folders. */
   #parents: readonly string[] = [];
-  /** The line being read, and the position in the decoded file of the next line break; infinity if the chunk has no more. */
+  /**
+   * The line being read, and the next line break's position in the decoded file; infinity if the chunk has no more of
+   * them.
+   */
   #line = 1;
   #lineBreak = Number.POSITIVE_INFINITY;
   /** The line on which the current tag or comment starts. */
@@ -128,7 +131,8 @@ class OutlineReader implements TokenizerCallbacks {
 
   end(): readonly FeedOutline[] {
     this.assertOpml();
-    // Appends a tag, which the tokenizer reports unless the file ends within a tag, attribute value, comment or the like.
+    // Appends a tag, which the tokenizer reports unless the file ends within a tag, attribute value, comment or the
+    // like.
     this.#tag = "";
     const line = this.#markupLine;
     this.write("<end>");
@@ -137,8 +141,8 @@ class OutlineReader implements TokenizerCallbacks {
         `The file is incomplete: it ends within a tag or comment that starts on line ${line}`,
         line,
       );
-    // Overcast may omit `subscribed` on feeds that the user does not subscribe to. So if any feed is marked as subscribed,
-    // feeds with an `overcastId` but without `subscribed` count as unsubscribed.
+    // Overcast may omit `subscribed` on feeds that the user does not subscribe to. So if any feed is marked as
+    // subscribed, feeds with an `overcastId` but without `subscribed` count as unsubscribed.
     if (!this.#hasSubscribedFeed) return this.#feedOutlines;
     return this.#feedOutlines.map((outline) => ({
       ...outline,
@@ -249,8 +253,8 @@ class OutlineReader implements TokenizerCallbacks {
   }
 
   /**
-   * Counts the line breaks before a position in the file and returns the line number at that position. The position must
-   * not be after the end of the current chunk.
+   * Counts the line breaks before a position in the file and returns the line number at that position. The position
+   * must not be after the end of the current chunk.
    */
   #advanceLineTo(position: number): number {
     while (this.#lineBreak < position) {
@@ -270,7 +274,9 @@ class OutlineReader implements TokenizerCallbacks {
     return this.#readValue("title") ?? this.#readValue("text");
   }
 
-  /** The name of an element or attribute. It may start in an earlier chunk. Names that are too long to matter become "". */
+  /**
+   * The name of an element or attribute. It may start in an earlier chunk. Names that are too long to matter become "".
+   */
   #readMarkupName(start: number, end: number): string {
     if (end - start > MAX_MARKUP_NAME_LENGTH) return "";
     const at = start - this.#offset;
@@ -281,8 +287,8 @@ class OutlineReader implements TokenizerCallbacks {
   #readValue(attribute: string): string | undefined {
     const raw = this.#values.get(attribute);
     if (raw === undefined) return undefined;
-    // A value that was truncated stays undecoded: decoding could make it short enough for a valid URL, although its end is
-    // missing.
+    // A value that was truncated stays undecoded: decoding could make it short enough for a valid URL, although its end
+    // is missing.
     if (raw.length > MAX_RAW_VALUE) return raw;
     return decodeHTMLStrict(raw.replaceAll(/\r\n?|[\n\t]/g, " ")).trim() || undefined;
   }
@@ -302,8 +308,8 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
   const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
     const path = cleanFolder(parents);
-    // Our exports also list each folder path as a category. If the path is a category, the outermost outline is a folder,
-    // even if it has the name of the wrapper.
+    // Our exports also list each folder path as a category. If the path is a category, the outermost outline is a
+    // folder, even if it has the name of the wrapper.
     const outermostIsFolder = !isWrapped || (path !== undefined && categories.includes(path));
     const folder = outermostIsFolder ? path : cleanFolder(parents.slice(1));
     const folders = mergeFolders(folder === undefined ? [] : [folder], categories);
@@ -318,8 +324,8 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
 }
 
 /**
- * Marks valid entries whose feed appears earlier in the file. The first entry for a feed gets the folders of the others
- * and, if it has no title, the first title among them.
+ * Marks valid entries as duplicates if their feed appears earlier in the file. The first entry for a feed gets the
+ * folders of the others and, if it has no title, the first title among them.
  */
 export function mergeDuplicates(entries: readonly Entry[]): Entry[] {
   const first = new Map<string, number>();
@@ -344,7 +350,7 @@ function mergeFolders(folders: readonly string[], others: readonly string[]): st
   return [...new Set([...folders, ...others])].slice(0, MAX_FOLDERS);
 }
 
-/** Truncates a URL that is too long, but leaves it too long to be accepted. */
+/** Truncates a URL that is too long to one character over the limit, so that it is still rejected. */
 export function truncateUrl(url: string): string {
   return truncate(url, MAX_FEED_URL + 1);
 }
@@ -367,7 +373,8 @@ export function replaceFeedScheme(url: string): string {
   return rest === url || /^https?:/i.test(rest) ? rest : `http://${rest}`;
 }
 
-/** Encoding: UTF-16 byte order mark, else a declared encoding other than UTF-8 or UTF-16, else UTF-8 if valid, else Windows-1252. */
+/** UTF-16 if the file starts with its byte order mark, else the declared encoding unless that is UTF-8 or UTF-16, else UTF-8 if
+ * the file is valid UTF-8, else Windows-1252. */
 export function createDecoder(bytes: Uint8Array): TextDecoder {
   const [first, second] = bytes;
   if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le");

@@ -1,13 +1,18 @@
 import type { Store } from "../account-store.ts";
 import { type Subscription, subscriptionBatches, type UserId } from "../subscriptions.ts";
 
-/** The list to export: all subscriptions in the order of the list, and a way to read some of them again by their ids. */
+/**
+ * The list to export: all subscriptions in the order of the list, and a way to read some of them again by their ids.
+ */
 export interface OpmlSource {
   readonly batches: AsyncIterable<readonly Subscription[]>;
   readonly find: (ids: readonly string[]) => Promise<readonly (Subscription | undefined)[]>;
 }
 
-/** A user's list; subscriptions without a title get the podcast's. `requireAccess` throws once the caller's access has ended. */
+/**
+ * A user's list; subscriptions without a title get the podcast's. `requireAccess` throws once the caller's access has
+ * ended.
+ */
 export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => unknown): OpmlSource {
   const addTitles = async (items: readonly (Subscription | undefined)[]) => {
     const untitled = items.filter((item) => item !== undefined).filter(({ title }) => title === undefined);
@@ -45,8 +50,8 @@ interface Folder {
 
 /**
  * An OPML 2.0 file of all subscriptions, in chunks: first those without a folder, then each folder with its
- * subscriptions. A subscription is nested in the first of its folders, and its categories list all of them. Until its
- * folder is written, only its id is kept in memory.
+ * subscriptions. A subscription is nested in the first of its folders, and its `category` attribute lists all of them.
+ * Until its folder is written, only its id is kept in memory.
  */
 export async function* writeOpml({ batches, find }: OpmlSource, createdAt: Date): AsyncGenerator<string> {
   yield `<?xml version="1.0" encoding="UTF-8"?>
@@ -116,7 +121,7 @@ function writeCategory(folder: string): string {
   return `/${folder.replaceAll("%", "%25").replaceAll(",", "%2C")}`;
 }
 
-/** Titles, folders and URLs have no control characters, but may have others that XML forbids. */
+/** Titles, folders and URLs have no control characters, but may have other characters that XML forbids. */
 function escapeAttribute(text: string): string {
   return text
     .replaceAll("&", "&amp;")

@@ -70,7 +70,9 @@ export const en = {
     refused: "Rejected",
     waiting: "Not sent yet",
   },
-  /** Keyed by the `code` of the server's error. For a code that is not listed here, the page shows the server's message. */
+  /**
+   * Keyed by the `code` of the server's error. For a code that is not listed here, the page shows the server's message.
+   */
   errors: {
     "feed-url-missing": "The URL is missing.",
     "feed-url-too-long": "The URL is too long.",
@@ -89,7 +91,7 @@ export const en = {
     "body-too-large": "That is too much data for one request.",
     "sign-in-failed": "Wrong username or password.",
     "invalid-name":
-      "This name can’t be used. Use up to 64 characters: letters a to z, digits and, after the first character, . _ - @ +",
+      "This name can’t be used. Use up to 64 characters (letters a to z, digits and . _ - @ +), starting with a letter or digit.",
     "invalid-password": "This password is too short, too long or too common. Choose another.",
     "name-taken": "This name is taken. Choose another.",
     "invalid-invitation": "This invitation has expired, was revoked or was already used. Ask for a new one.",
