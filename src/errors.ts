@@ -46,7 +46,7 @@ export const ERRORS = {
     title: "Identifier Mismatch",
     detail: "The `id` in the document must match the one in the path.",
   },
-  // 422 for one of several operations; 403 if the whole request fails.
+  // 422 for an operation in a bulk request; 403 for `POST /v1/subscriptions`.
   "quota-exceeded": {
     status: 422,
     title: "Quota Exceeded",
@@ -69,7 +69,8 @@ export const ERRORS = {
   "body-incomplete": { ...malformedDocument, detail: "The request body is shorter than declared." },
   "malformed-json": {
     ...malformedDocument,
-    detail: "The body must be one JSON document in UTF-8, without the keys `__proto__` and `constructor.prototype`.",
+    detail:
+      "The body must be one JSON document in UTF-8, with no `__proto__` key and no `constructor` object that has a `prototype` key.",
   },
   "malformed-document": { ...malformedDocument, detail: "{reason}." },
   "document-too-complex": { ...malformedDocument, detail: "The document is too complex: {reason}." },

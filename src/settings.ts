@@ -49,7 +49,7 @@ export const SETTINGS = {
   ],
   EARMARK_PUBLIC_URL: [
     "",
-    "URL at which people reach the server, such as https://pods.example, including the base path, if any. Used in links that people open, QR codes, app logins, passkeys, /docs and the redirect URI for the identity provider. If empty, links use the URL of the request, the link for creating the first account uses the address that the server listens on, and commands print links without scheme and host.",
+    "URL at which people reach the server, such as https://pods.example, including the base path, if any. Used in links that people open, QR codes, app logins, passkeys, /docs and the redirect URI for the identity provider. If empty, links use the URL of the request, the link for creating the first account uses the address that the server listens on, and commands print links without a scheme or host.",
   ],
   EARMARK_ALLOWED_HOSTS: [
     "",
@@ -62,7 +62,7 @@ export const SETTINGS = {
   EARMARK_BASE_PATH: ["", "Path under which a reverse proxy serves Earmark, such as /earmark."],
   EARMARK_CORS_ORIGINS: [
     "",
-    "Origins of web apps that may call the API from a browser, such as https://app.example, separated by commas.",
+    "Origins (such as https://app.example) of web apps that may call the API from a browser, separated by commas.",
   ],
   EARMARK_FETCH_FEEDS: [
     "true",
@@ -72,7 +72,10 @@ export const SETTINGS = {
     "",
     "Private networks that the server may fetch from, such as 192.168.1.0/24, separated by commas. Anyone who can subscribe can make the server send requests there.",
   ],
-  EARMARK_FETCH_CONCURRENCY: ["8", "Maximum number of feeds that each process fetches at a time; only one per host."],
+  EARMARK_FETCH_CONCURRENCY: [
+    "8",
+    "Maximum number of feeds that each process fetches at a time; at most one from the same host.",
+  ],
   EARMARK_FETCH_HOURS: ["168", "Hours until a feed is fetched again."],
   EARMARK_FETCH_USER_AGENT: [
     "",
@@ -93,7 +96,7 @@ export const SETTINGS = {
   EARMARK_MAX_OPERATIONS: ["10000", "Maximum operations per request."],
   EARMARK_MAX_BODY_BYTES: [
     "8388608",
-    "Maximum size of a request body, in bytes. Does not apply to imports or to uploads of episode actions (limit: 32 MiB).",
+    "Maximum size of a request body, in bytes. Does not apply to uploads of episode actions (limit: 32 MiB) or to imports.",
   ],
   EARMARK_MAX_IMPORT_BYTES: ["16777216", "Maximum size of an imported file, in bytes."],
   EARMARK_MAX_QUEUED_OPERATIONS: [

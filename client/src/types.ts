@@ -190,8 +190,8 @@ export interface ImportEntry {
   readonly code: ErrorCode | null;
   readonly detail: string | null;
   /**
-   * Id of the new subscription; in a preview, the id that an import would give it. To add only some feeds after a preview,
-   * pass it to `subscribe`, with title and folders.
+   * Id of the new subscription; in a preview, the id that an import would give it. To add only some feeds after a
+   * preview, pass it to `subscribe`, with title and folders.
    */
   readonly subscriptionId: string | null;
 }
@@ -292,7 +292,7 @@ export interface AppMethods {
   ): Promise<Device>;
   /** Resolves to false if there is none with this id. An app that still uses the device creates it again. */
   forgetDevice(id: string, options?: CallOptions): Promise<boolean>;
-  /** One page, in the order of upload; only those of one feed if `feedUrl` is given. */
+  /** One page, in order of upload; only those of one feed if `feedUrl` is given. */
   episodeActions(
     options?: PageOptions & { readonly feedUrl?: string | undefined },
   ): Promise<Omit<Page, "items"> & { readonly items: readonly EpisodeAction[] }>;
@@ -323,7 +323,9 @@ export interface Client extends AppMethods {
   refresh(id: string, options?: CallOptions): Promise<void>;
   /** The subscription to a feed, however its URL is spelled; undefined if there is none. */
   find(feedUrl: string, options?: CallOptions): Promise<Subscription | undefined>;
-  /** Resolves to false if there is none with this id: perhaps an earlier attempt removed it, and its response was lost. */
+  /**
+   * Resolves to false if there is none with this id: perhaps an earlier attempt removed it, and its response was lost.
+   */
   remove(id: string, options?: CallOptions): Promise<boolean>;
   /** Removes any number of subscriptions. Result N is about id N. */
   remove(ids: Iterable<string>, options?: CallOptions): Promise<OperationResult[]>;
@@ -339,8 +341,9 @@ export interface Client extends AppMethods {
   /** Subscriptions that were removed and not added again, newest first; at most 500. */
   removals(options?: CallOptions): Promise<Removal[]>;
   /**
-   * Yields the state of the list immediately and after each change, wherever it comes from. Reconnects automatically, and
-   * polls while there is no stream. Throws only if the credentials are invalid or insufficient, or the signal is aborted.
+   * Yields the state of the list immediately and after each change, wherever it comes from. Reconnects automatically,
+   * and polls while there is no stream. Throws only if the credentials are invalid or insufficient, or the signal is
+   * aborted.
    */
   events(options?: EventsOptions): AsyncIterableIterator<string>;
   /**

@@ -54,9 +54,15 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "List subscriptions with id, time of subscription, feed URL and title, oldest first",
     examples: [
       ["earmark list", "List subscriptions in the local database"],
-      ["earmark list --attention", "List feeds with problems: status, when it began, feed URL, new URL, title"],
+      [
+        "earmark list --attention",
+        "List feeds with problems: status, when the problem began, feed URL, new URL, title",
+      ],
       ["earmark list --removed", "List what was removed recently, newest first: id, time of removal, feed URL, title"],
-      ["earmark list --json | jq .feed_url", "Process the list in a script; JSON also has folders and podcast details"],
+      [
+        "earmark list --json | jq .feed_url",
+        "Process the list in a script; the JSON output also has folders and podcast details",
+      ],
     ],
     run: async (terminal, options) => {
       const { list, listRemoved } = await import("./subscriptions.ts");
@@ -100,7 +106,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   move: {
     operands: ["URL|ID..."],
     options: ["folder", ...LOCATION],
-    summary: "Move subscriptions to a folder; without --folder, out of all folders",
+    summary: "Move subscriptions to a folder; without --folder, take them out of all folders",
     examples: [
       ["earmark move https://podnews.net/rss --folder News/Daily", "Move a subscription to the folder Daily in News"],
     ],
@@ -135,7 +141,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     summary: "Print each change to the list as it happens: action (added, updated or removed), id, feed URL, title",
     examples: [
       ["earmark watch --server https://pods.example", "Watch the list on a server"],
-      ["earmark watch --json | jq .feed_url", "Process the changes in a script; JSON also has folders"],
+      ["earmark watch --json | jq .feed_url", "Process the changes in a script; the JSON output also has folders"],
     ],
     run: async (terminal, options) =>
       (await import("./watch.ts")).watch(terminal, locationOf(options), options.json === true),
@@ -159,7 +165,8 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   restore: {
     operands: ["FILE"],
     options: ["yes", "keep-access", "end-access"],
-    summary: "Restore a backup; an existing SQLite database is renamed and kept, a PostgreSQL database must be empty",
+    summary:
+      "Restore a backup; an existing SQLite database is renamed and kept, and a PostgreSQL database must be empty",
     examples: [["earmark restore earmark-2026-11-15.db", "Restore this backup; the server must be stopped"]],
     async run(terminal, options, [path = ""]) {
       const [keep, end] = [options["keep-access"] === true, options["end-access"] === true];

@@ -23,18 +23,20 @@ function readType(type: string): DeviceType {
 }
 
 function cleanCaption(text: string): string {
-  // A character has at most two code units.
+  // A code point has at most two code units.
   const start = text.trim().slice(0, 2 * MAX_CAPTION);
   const characters = Array.from(start.toWellFormed().replaceAll(/\p{Cc}/gu, ""));
   return characters.slice(0, MAX_CAPTION).join("").trim();
 }
 
-/** All devices share the account's list, so each has as many subscriptions as the account. */
+/**
+ * The response that lists the devices. All share the account's list, so each has as many subscriptions as the account.
+ */
 export function writeDevices(devices: readonly Device[], subscriptions: number): string {
   return JSON.stringify(devices.map(({ id, caption, type }) => ({ id, caption, type, subscriptions })));
 }
 
-/** All devices are in one group, if there are at least two. */
+/** The response that lists the sync groups. All devices are in one group, if there are at least two. */
 export function writeSyncGroups(devices: readonly Device[]): string {
   const ids = devices.map(({ id }) => id);
   const isGroup = ids.length > 1;

@@ -1,7 +1,7 @@
 import { isObject } from "../gpodder/values.ts";
 
 /**
- * The poll token in a form or a JSON document; empty if missing. With it, an app asks whether its login was allowed.
+ * The poll token from a form or JSON body; empty if missing. An app sends it to ask whether its login was allowed.
  */
 export function extractPollToken(body: string): string {
   if (!body.trimStart().startsWith("{")) return new URLSearchParams(body).get("token") ?? "";

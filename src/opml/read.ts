@@ -17,7 +17,7 @@ export const MAX_PREAMBLE = 64 * 1024;
 
 /**
  * Maximum length of an attribute value before entities are decoded: enough for 20 folder paths of 300 characters each,
- * even if all are written as `&quot;`.
+ * even if every character is written as `&quot;`.
  */
 const MAX_RAW_VALUE = 40 * 1024;
 
@@ -39,7 +39,7 @@ const MAX_MARKUP_NAME_LENGTH = Math.max(...[...ATTRIBUTES].map((name) => name.le
 /** Several apps put all feeds into an outline with this name. */
 const WRAPPER = "feeds";
 
-/** Schemes that desktop programs registered to open feeds. */
+/** Schemes that desktop programs have registered for feeds. */
 const FEED_SCHEME = /^(?:feed|itpc|pcast|podcast|rss):(?:\/\/)?/i;
 export const FEED_URL_START = /^(?:https?|feed|itpc|pcast|podcast|rss):/i;
 
@@ -308,8 +308,8 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
   const isWrapped = feeds.every(({ parents }) => parents[0]?.toLowerCase() === WRAPPER);
   return outlines.map(({ feedUrl, title, parents, categories, line, isSubscribed }) => {
     const path = cleanFolder(parents);
-    // Our exports also list each folder path as a category. If the path is a category, the outermost outline is a
-    // folder, even if it has the name of the wrapper.
+    // Our exports also list each folder path as a category. If the path is one of the feed's categories, the outermost
+    // outline is a folder, even if it has the wrapper's name.
     const outermostIsFolder = !isWrapped || (path !== undefined && categories.includes(path));
     const folder = outermostIsFolder ? path : cleanFolder(parents.slice(1));
     const folders = mergeFolders(folder === undefined ? [] : [folder], categories);
@@ -350,7 +350,7 @@ function mergeFolders(folders: readonly string[], others: readonly string[]): st
   return [...new Set([...folders, ...others])].slice(0, MAX_FOLDERS);
 }
 
-/** Truncates a URL that is too long to one character over the limit, so that it is still rejected. */
+/** Truncates an overlong URL to one character over the limit, so that it is still rejected. */
 export function truncateUrl(url: string): string {
   return truncate(url, MAX_FEED_URL + 1);
 }
@@ -373,8 +373,10 @@ export function replaceFeedScheme(url: string): string {
   return rest === url || /^https?:/i.test(rest) ? rest : `http://${rest}`;
 }
 
-/** UTF-16 if the file starts with its byte order mark, else the declared encoding unless that is UTF-8 or UTF-16, else UTF-8 if
- * the file is valid UTF-8, else Windows-1252. */
+/**
+ * The first that applies: UTF-16 if the file starts with a UTF-16 byte order mark; the declared encoding, unless it is
+ * UTF-8 or UTF-16; UTF-8 if the file is valid UTF-8; Windows-1252.
+ */
 export function createDecoder(bytes: Uint8Array): TextDecoder {
   const [first, second] = bytes;
   if (first === 0xff && second === 0xfe) return new TextDecoder("utf-16le");

@@ -10,8 +10,8 @@ export interface OpmlSource {
 }
 
 /**
- * A user's list; subscriptions without a title get the podcast's. `requireAccess` throws once the caller's access has
- * ended.
+ * A user's list; subscriptions without a title get the podcast's title. `requireAccess` throws once the caller's access
+ * has ended.
  */
 export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => unknown): OpmlSource {
   const addTitles = async (items: readonly (Subscription | undefined)[]) => {
