@@ -40,7 +40,7 @@ export const SETTINGS = {
   ],
   EARMARK_OPERATIONS_PER_MINUTE: [
     "100000",
-    "Maximum operations (changes to subscriptions) per account per minute in each process; a request can contain many. Beyond that, the server returns 429.",
+    "Maximum operations (changes to subscriptions) per account per minute in each process; a request can contain many. Beyond the maximum, the server returns 429.",
   ],
   EARMARK_MAX_SUBSCRIPTIONS_PER_USER: ["20000", "Maximum subscriptions per account."],
   EARMARK_REMOVAL_RETENTION_DAYS: [

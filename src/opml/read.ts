@@ -104,11 +104,9 @@ class OutlineReader implements TokenizerCallbacks {
   #folders: readonly OpenFolder[] = [];
   /** The names of these folders. */
   #parents: readonly string[] = [];
-  /**
-   * The line being read, and the next line break's position in the decoded file; infinity if the chunk has no more of
-   * them.
-   */
+  /** The line being read. */
   #line = 1;
+  /** Position of the next line break in the decoded file; infinity if the rest of the chunk has none. */
   #lineBreak = Number.POSITIVE_INFINITY;
   /** The line on which the current tag or comment starts. */
   #markupLine = 1;
@@ -374,8 +372,8 @@ export function replaceFeedScheme(url: string): string {
 }
 
 /**
- * The first that applies: UTF-16 if the file starts with a UTF-16 byte order mark; the declared encoding, unless it is
- * UTF-8 or UTF-16; UTF-8 if the file is valid UTF-8; Windows-1252.
+ * Uses the first encoding that applies: UTF-16 if the file starts with a UTF-16 byte order mark; the declared encoding,
+ * unless it is UTF-8 or UTF-16; UTF-8 if the file is valid UTF-8; Windows-1252.
  */
 export function createDecoder(bytes: Uint8Array): TextDecoder {
   const [first, second] = bytes;

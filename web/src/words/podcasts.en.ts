@@ -25,7 +25,7 @@ export const en = {
   checked: (when: string) => `Last checked: ${when}`,
   newUrl: "New feed URL",
   changeUrl: "Use the new URL",
-  conflict: (name: string) => `You are already subscribed to the new URL: ${name}.`,
+  conflict: (name: string) => `You are already subscribed to the new URL, as “${name}”.`,
   merge: "Remove this subscription and keep the other one",
   fetchAgain: "Fetch again",
   fetching: "Fetching…",
