@@ -47,7 +47,12 @@ export async function comparePagesDuringAdds(
     compare("of the rate when the adds go to another server", ratesOf(here), ratesOf(there), targets.rate),
     compare("times the p99 when the adds go to another server", p99sOf(here), p99sOf(there), targets.p99),
   ];
-  const slowed = compare("of their rate when they go to another server", addedHere, addedThere, targets.adds);
+  const slowed = compare(
+    "of the adds' rate when the pages are read from another server",
+    addedHere,
+    addedThere,
+    targets.adds,
+  );
   const rows = contenders.flatMap(({ name: contender, runs, added }, index) => [
     rowOf(`pages, ${contender}`, 25, runs, index === 0 ? compared : []),
     rowOf(contender, 1_000, added, index === 0 ? [slowed] : []),

@@ -203,7 +203,7 @@ describe("sign-in", { concurrency: 3 }, () => {
 
     await t.test("sign-up: closed without an invitation → says what to do", async () => {
       await page.goto("/");
-      await page.getByText(account.firstTimeClosed).waitFor();
+      await page.getByText(account.firstTimeInviteOnly).waitFor();
       assert.equal(await button(page, account.create).count(), 0);
       // An invitation link without its secret.
       await page.goto("/join");

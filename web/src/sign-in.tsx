@@ -62,7 +62,7 @@ export function SignInPage() {
               {account.create}
             </button>
           ) : (
-            account.firstTimeClosed
+            account.firstTimeInviteOnly
           )}
         </p>
       )}

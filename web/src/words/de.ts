@@ -258,7 +258,7 @@ export const de: Words = {
     password: "Passwort",
     passwordHint: "Mindestens 8 Zeichen; Länge zählt mehr als Sonderzeichen.",
     firstTime: "Neu hier?",
-    firstTimeClosed:
+    firstTimeInviteOnly:
       "Öffne den Einladungslink, den du bekommen hast. Wenn du diesen Server betreibst: Der Link für das erste Konto steht beim Start im Log.",
     create: "Konto erstellen",
     haveOne: "Ich habe ein Konto",

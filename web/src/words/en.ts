@@ -263,7 +263,7 @@ export const en = {
     password: "Password",
     passwordHint: "At least 8 characters; length matters more than symbols.",
     firstTime: "New here?",
-    firstTimeClosed:
+    firstTimeInviteOnly:
       "Open the invitation link that you were sent. If you run this server, look in its startup log for the link that creates the first account.",
     create: "Create an account",
     haveOne: "I have an account",

@@ -255,7 +255,7 @@ export const es: Words = {
     password: "Contraseña",
     passwordHint: "Al menos 8 caracteres; la longitud importa más que los símbolos.",
     firstTime: "¿Es tu primera vez?",
-    firstTimeClosed:
+    firstTimeInviteOnly:
       "Abre el enlace de invitación que te enviaron. Si este servidor es tuyo, su registro muestra al arrancar el enlace para la primera cuenta.",
     create: "Crear una cuenta",
     haveOne: "Ya tengo una cuenta",

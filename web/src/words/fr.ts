@@ -265,7 +265,7 @@ export const fr: Words = {
     password: "Mot de passe",
     passwordHint: "Au moins 8 caractères\u202f; la longueur compte plus que les symboles.",
     firstTime: "Première visite\u202f?",
-    firstTimeClosed:
+    firstTimeInviteOnly:
       "Ouvrez le lien d’invitation que vous avez reçu. Si vous gérez ce serveur, son journal affiche au démarrage le lien pour le premier compte.",
     create: "Créer un compte",
     haveOne: "J’ai déjà un compte",

@@ -244,7 +244,7 @@ export const zh: Words = {
     password: "密码",
     passwordHint: "至少 8 个字符；长度比符号更重要。",
     firstTime: "第一次来？",
-    firstTimeClosed: "请打开你收到的邀请链接。如果你是此服务器的管理员，启动日志中会显示用于创建首个账户的链接。",
+    firstTimeInviteOnly: "请打开你收到的邀请链接。如果你是此服务器的管理员，启动日志中会显示用于创建首个账户的链接。",
     create: "创建账户",
     haveOne: "我有账户",
     joinTitle: "创建你的账户",
