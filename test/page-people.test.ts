@@ -41,7 +41,7 @@ describe("page: people", { concurrency: 3 }, () => {
     const path = `/api/2/devices/${user.name}/phone.json`;
     const headers = { Authorization: `Basic ${btoa(`${user.name}:${token}`)}`, "Content-Type": "application/json" };
     assert.equal((await server.call("POST", path, { headers, body: '{"caption":"My phone"}' })).status, 200);
-    const { page, allow, finish } = await visit({ as: user, path: "/#account" });
+    const { page, finish } = await visit({ as: user, path: "/#account" });
 
     await t.test(
       "account: browsers, devices and apps → together, and the page asks before it revokes one",
@@ -59,12 +59,12 @@ describe("page: people", { concurrency: 3 }, () => {
       },
     );
 
-    await t.test("people: a member → no link, and the view says that it is for administrators", async () => {
-      allow(/^response: 403 GET \S+\/v1\/(accounts|invitations|audit-log)\b/);
+    await t.test("people: a member → no link, and the view only says that it is for administrators", async () => {
       await heading(page, account.title).waitFor();
       assert.equal(await page.getByRole("link", { name: account.people }).count(), 0);
       await page.goto(`${server.url}/#people`);
-      await page.getByText(people.errors["admin-required"]).first().waitFor();
+      await page.getByText(people.errors["admin-required"]).waitFor();
+      assert.equal(await page.getByRole("main").getByRole("button").count(), 0);
     });
     await finish();
   });

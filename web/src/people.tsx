@@ -20,6 +20,7 @@ const MAX_ROWS = 10_000;
 /** For administrators: accounts, invitations and the audit log. */
 export function PeopleView() {
   const words = useAccountWords();
+  const isAdmin = useValue(currentUser)?.role === "administrator";
   const [version, setVersion] = useState(0);
   const onChange = () => setVersion((current) => current + 1);
   return (
@@ -27,10 +28,16 @@ export function PeopleView() {
       <div class="page-head">
         <h1>{words.title}</h1>
       </div>
-      <p class="muted">{words.lead}</p>
-      <Accounts version={version} onChange={onChange} />
-      <Invitations admin={admin} version={version} onChange={onChange} />
-      <AuditLog admin={admin} version={version} />
+      {isAdmin ? (
+        <>
+          <p class="muted">{words.lead}</p>
+          <Accounts version={version} onChange={onChange} />
+          <Invitations admin={admin} version={version} onChange={onChange} />
+          <AuditLog admin={admin} version={version} />
+        </>
+      ) : (
+        <p>{words.errors["admin-required"]}</p>
+      )}
     </>
   );
 }
