@@ -27,7 +27,7 @@ export const FEED_ERRORS = {
   },
   "invalid-title": {
     ...validationFailed,
-    detail: `Invalid title: it must be null, or have 1 to ${MAX_TITLE} characters, none of them control or bidirectional override characters.`,
+    detail: `Invalid title: it must be null, or have 1 to ${MAX_TITLE} characters, without control or bidirectional override characters.`,
   },
   "invalid-folders": {
     ...validationFailed,

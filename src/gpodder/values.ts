@@ -37,7 +37,7 @@ function dayExists(date: string): boolean {
   return new Date(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }
 
-/** UTC without a zone suffix: the only form that every app reads correctly. */
+/** UTC without a zone suffix: the only form that every app accepts. */
 export function writeTimestamp(at: Date): string {
   return at.toISOString().slice(0, 19);
 }

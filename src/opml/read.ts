@@ -108,9 +108,11 @@ class OutlineReader implements TokenizerCallbacks {
   #line = 1;
   /** Position of the next line break in the decoded file; infinity if the rest of the chunk has none. */
   #lineBreak = Number.POSITIVE_INFINITY;
-  /** The line on which the current tag or comment starts. */
+  /** The line on which the current tag or comment starts, which is where the text or tag before it ended. */
   #markupLine = 1;
-  /** The line of the last start tag, if it looks like a feed but has no URL. */
+  /**
+   * The line of the last start tag, if it looks like a feed but has no URL. Reported only if nothing is nested in it.
+   */
   #lineOfFeedWithoutUrl: number | undefined;
   #hasSubscribedFeed = false;
 

@@ -83,7 +83,7 @@ export const en = {
     "last-admin": "This is the only active administrator. Make someone else an administrator first.",
     "admin-required": "Only administrators can do this.",
     "too-many-links":
-      "There are too many unused links. Wait until some are used or expire, or revoke unused invitations.",
+      "There are too many unused links of this kind. Wait until some are used or expire. Invitations can also be revoked.",
     "no-password": "This person signs in through single sign-on or a reverse proxy and has no password here.",
     "account-disabled": "This account is disabled. Enable it first.",
     "invalid-reset-link": "This link has expired or was already used. Ask for a new one.",

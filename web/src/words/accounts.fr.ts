@@ -88,7 +88,7 @@ export const fr: AccountWords = {
     "last-admin": "C’est le seul administrateur actif. Nommez-en d’abord un autre.",
     "admin-required": "Seuls les administrateurs peuvent le faire.",
     "too-many-links":
-      "Il y a trop de liens inutilisés de ce type. Attendez que certains soient utilisés ou expirent\u202f; vous pouvez aussi révoquer des invitations.",
+      "Il y a trop de liens inutilisés de ce type. Attendez que certains soient utilisés ou expirent\u202f; les invitations peuvent aussi être révoquées.",
     "no-password":
       "Cette personne se connecte par authentification unique ou un proxy inverse et n’a pas de mot de passe ici.",
     "account-disabled": "Ce compte est désactivé. Activez-le d’abord.",

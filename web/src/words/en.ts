@@ -184,7 +184,7 @@ export const en = {
     userName: "Username",
     anyCredentials: "Any username and password will do: this server has a single user.",
     refusedName: (app: string, way: string) =>
-      `${app} doesn’t accept usernames with @ or + in its own dialog. Choose “${way}” instead.`,
+      `${app}’s own dialog doesn’t accept usernames with @ or +. Choose “${way}” instead.`,
     rootOnly: (app: string) =>
       `${app} ignores the path in the server URL, so it can connect only if the server URL has no path.`,
     waiting: "Waiting for the first sync…",
