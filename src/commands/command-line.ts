@@ -62,7 +62,8 @@ async function dispatch(args: readonly string[], host: HostProcess): Promise<num
   const name = positionals.slice(0, nameLength).join(" ");
   const command = nameLength === 0 ? undefined : COMMANDS[name];
   if (positionals.length === 0 || (options.help === true && command === undefined)) {
-    host.stdout.write((await import("./help.ts")).writeHelp());
+    const { writeHelp, writeGroupHelp } = await import("./help.ts");
+    host.stdout.write(writeGroupHelp(positionals[0] ?? "") ?? writeHelp());
     return OK;
   }
   if (command === undefined) throw unknownCommand(positionals);

@@ -42,7 +42,7 @@ test("usage: a typo → a suggestion", async () => {
   }
 });
 
-test("help: all commands and each command → usage, examples, options", async () => {
+test("help: all commands, a group and each command → usage, examples, options", async () => {
   const all = await run(["--help"]);
   assert.equal(all.code, 0);
   assert.ok(all.stdout.indexOf("Examples") < all.stdout.indexOf("Commands"));
@@ -54,6 +54,9 @@ test("help: all commands and each command → usage, examples, options", async (
     /^Usage: earmark token create NAME \[OPTION\.\.\.\]\n\n.*\n\nExamples:\n {2}earmark token create ann --label AntennaPod/,
   );
   assert.match(one.stdout, /--read-only/);
+  const group = await runInProcess(["token", "--help"]);
+  assert.match(group.stdout, /^Usage: earmark token COMMAND \[OPTION\.\.\.\]\n/);
+  assert.deepEqual(group.stdout.match(/^ {2}\w+ \w+/gm), ["  token create", "  token list", "  token revoke"]);
 });
 
 test("completion: bash, zsh, fish → a script", async () => {

@@ -10,9 +10,6 @@ export function writeHelp(): string {
     ["earmark backup earmark-backup.db", "Back up while the server is running"],
     ["EARMARK_ACCOUNTS=true earmark serve", "Serve several people, each with their own list"],
   ];
-  const commands = Object.entries(COMMANDS).map(
-    ([name, { operands, summary }]) => [[name, ...operands].join(" "), summary] as const,
-  );
   const settings = Object.entries(SETTINGS).map(
     ([name, [defaultValue, meaning]]) =>
       `  ${name}${defaultValue === "" ? "" : ` (default: ${defaultValue})`}\n      ${meaning}\n`,
@@ -24,7 +21,7 @@ Earmark is a self-hosted server for podcast subscriptions.
 Examples:
 ${columns(examples)}
 Commands (see earmark COMMAND --help):
-${columns(commands)}
+${columns(listCommands(""))}
 Global options:
 ${columns([...COMMON_OPTIONS, "version" as const].map(describe))}
 Exit codes:
@@ -33,6 +30,22 @@ Exit codes:
 Settings are environment variables. To read ${SECRETS.slice(0, -1).join(", ")} or ${SECRETS.at(-1)}
 from a file, append _FILE to the name and set that variable to the path, such as DATABASE_URL_FILE=/run/secrets/url.
 ${settings.join("")}`;
+}
+
+/** Help for a word that several commands start with, such as `user`; undefined if there are none. */
+export function writeGroupHelp(group: string): string | undefined {
+  const commands = listCommands(`${group} `);
+  if (commands.length === 0) return undefined;
+  return `Usage: earmark ${group} COMMAND [OPTION...]
+
+Commands (see earmark ${group} COMMAND --help):
+${columns(commands)}`;
+}
+
+function listCommands(prefix: string): (readonly [usage: string, summary: string])[] {
+  return Object.entries(COMMANDS).flatMap(([name, { operands, summary }]) =>
+    name.startsWith(prefix) ? [[[name, ...operands].join(" "), summary] as const] : [],
+  );
 }
 
 export function writeCommandHelp(name: string, { operands, options, summary, examples }: Command): string {
