@@ -88,7 +88,7 @@ export class PodcastWriter {
     const written = { id, text: writePodcastResource(podcast, this.#basePath, fields) };
     // Before the first fetch, a podcast changes without a new version.
     if (fields !== undefined || checkedAt === undefined) return written;
-    if (this.#cache.size >= MAX_CACHED && !this.#cache.has(id)) this.#cache.clear();
+    if (this.#cache.size >= MAX_CACHED) this.#cache.clear();
     this.#cache.set(id, { ...written, checkedAt: checkedAt.getTime() });
     return written;
   }
