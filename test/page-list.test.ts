@@ -208,9 +208,10 @@ describe("list", { concurrency: 3 }, () => {
         const feed = `https://ann:s3cret@${host}/feed?q=%20`;
         await subscribe(server, [feed]);
         await search(page).fill(host);
+        // Otherwise it could replace the next announcement.
+        await status(page, en.list.found(1, "1")).waitFor();
         const label = en.list.copyUrl(`${host}/feed`);
-        await button(page, label).click();
-        await status(page, en.copied).waitFor({ state: "attached" });
+        await Promise.all([status(page, en.copied).waitFor({ state: "attached" }), button(page, label).click()]);
         assert.equal(await page.evaluate("document.activeElement.ariaLabel"), label);
         await search(page).fill("");
         await search(page).press("Control+V");
