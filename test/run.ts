@@ -13,7 +13,7 @@ import { API_TESTS, find, type Job, ROOT, runTests, secondsSince, stopTests } fr
  */
 const isCheck = process.argv[2] === "check";
 
-/** They keep the cores busy, so they are spread among the others, which also wait. */
+/** They keep the cores busy, so they are spread among the others, which often wait. */
 const BROWSER_TESTS = ["test/page-*.test.ts"];
 /** The slowest first, so that no core waits for them at the end. */
 const TESTS = [
@@ -73,6 +73,9 @@ async function startSharedPostgres(): Promise<string> {
   return urlOf(port, "postgres");
 }
 
+const jobsOf = (files: readonly string[], environment: NodeJS.ProcessEnv): Job[] =>
+  files.map((file) => ({ file, environment }));
+
 /** Spreads each list evenly over the result. */
 function mix<T>(...lists: readonly (readonly T[])[]): T[] {
   const placed = lists.flatMap((list) => list.map((item, index) => ({ item, place: (index + 1) / (list.length + 1) })));
@@ -114,8 +117,7 @@ try {
   if (isCheck) {
     // The stores first: one of their tests waits for twenty seconds.
     const files = find(["src/store/*.test.ts", "src/**/*.test.ts"]).filter(isUnitTest);
-    const jobs = files.map((file) => ({ file, environment: {} }));
-    await check("unit tests", jobs);
+    await check("unit tests", jobsOf(files, {}));
   } else {
     process.env["TEST_POSTGRES_BIN"] ??= join(placeProgram(join(folder, "postgres")), "bin");
     process.env["TEST_POSTGRES_TEMPLATE"] = makeCluster(join(folder, "template")).data;
@@ -124,10 +126,8 @@ try {
     const onPostgres = { ...environment, TEST_ENGINE: "postgres" };
     const inBrowser = find(BROWSER_TESTS);
     const others = find(TESTS).filter((file) => !inBrowser.includes(file));
-    await check("tests", [
-      ...find(API_TESTS).map((file) => ({ file, environment: onPostgres })),
-      ...mix(inBrowser, others).map((file) => ({ file, environment })),
-    ]);
+    const lists = [jobsOf(find(API_TESTS), onPostgres), jobsOf(inBrowser, environment), jobsOf(others, environment)];
+    await check("tests", mix(...lists));
   }
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`);

@@ -6,8 +6,7 @@ import { fileURLToPath } from "node:url";
 
 /** The tests of the HTTP API that run a second time, on PostgreSQL. */
 export const API_TESTS = [
-  "src/http/{operations,updates,changes,events,subscriptions,accounts,imports,quota}*.test.ts",
-  "src/http/{app-authentication,nextcloud}.test.ts",
+  "src/http/{operations,updates,changes,events,subscriptions,imports,quota,app-authentication,nextcloud}.test.ts",
   "test/{access-apps,access-ends-apps,podcasts-api,podcasts-fetch,podcasts-private,properties}*.test.ts",
   "test/apps/*.test.ts",
 ];
@@ -63,21 +62,15 @@ export async function runTests(jobs: readonly Job[], atATime = AT_A_TIME): Promi
   const work = async () => {
     let shared: TestProcess | undefined;
     for (const job of queue) {
-      const { file, environment, onEnd } = job;
-      const isAlone = onEnd !== undefined || alone.includes(file);
-      if (!isAlone && shared !== undefined && !shared.has(environment)) shared = await retire(shared);
-      const runner = (isAlone ? undefined : shared) ?? new TestProcess(environment);
+      const isAlone = job.onEnd !== undefined || alone.includes(job.file);
+      const runner = (isAlone ? undefined : shared) ?? new TestProcess(job.environment);
       const passed = await runJob(job, runner, isAlone);
       if (!passed) failed.push(job);
       if (!isAlone) shared = passed ? runner : undefined;
     }
-    if (shared !== undefined) await retire(shared);
-  };
-  const retire = async (runner: TestProcess) => {
-    if (await runner.end(TIMEOUT_MS)) return undefined;
-    process.stdout.write(runner.output);
-    brokenProcesses.push(`the process of ${runner.files.join(", ")}`);
-    return undefined;
+    if (shared === undefined || (await shared.end(TIMEOUT_MS))) return;
+    process.stdout.write(shared.output);
+    brokenProcesses.push(`the process of ${shared.files.join(", ")}`);
   };
   await Promise.all(Array.from({ length: atATime }, work));
   if (process.env["CI"] === "true" && failed.length <= MAX_REPEATED) {
@@ -94,7 +87,7 @@ export async function runTests(jobs: readonly Job[], atATime = AT_A_TIME): Promi
 /** Returns whether the file passed. With `isLast`, its process must also end without an error. */
 async function runJob(job: Job, runner: TestProcess, isLast: boolean): Promise<boolean> {
   const start = performance.now();
-  let passed = await runner.run(job.file);
+  let passed = await runner.run(job);
   stopping.signal.throwIfAborted();
   if (isLast || !passed) passed = (await runner.end(passed ? TIMEOUT_MS : FAILED_TIMEOUT_MS)) && passed;
   if (!passed) process.stdout.write(runner.output);
@@ -108,12 +101,10 @@ class TestProcess {
   readonly files: string[] = [];
   /** What the process printed since the last file started. */
   output = "";
-  readonly #environment: string;
   readonly #child: ChildProcess;
   readonly #closed: Promise<number | null>;
 
   constructor(environment: NodeJS.ProcessEnv) {
-    this.#environment = JSON.stringify(environment);
     const env = { ...process.env, ...environment };
     const options = { cwd: ROOT, env, killSignal: "SIGKILL", signal: stopping.signal } as const;
     this.#child = spawn(process.execPath, [PROGRAM], { ...options, stdio: ["ignore", "pipe", "pipe", "ipc"] });
@@ -127,16 +118,12 @@ class TestProcess {
     this.#child.on("error", () => undefined);
   }
 
-  has(environment: NodeJS.ProcessEnv): boolean {
-    return this.#environment === JSON.stringify(environment);
-  }
-
   /** Whether the file passed. If not, the process cannot run others. */
-  async run(file: string): Promise<boolean> {
+  async run({ file, environment }: Job): Promise<boolean> {
     this.files.push(file);
     this.output = "";
     const answered = new Promise((resolve) => this.#child.once("message", resolve));
-    this.#child.send(file);
+    this.#child.send({ file, environment });
     return (await this.#killLate(Promise.race([answered, this.#closed]), TIMEOUT_MS)) === true;
   }
 
