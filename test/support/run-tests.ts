@@ -104,6 +104,7 @@ class TestProcess {
   readonly #child: ChildProcess;
   readonly #closed: Promise<number | null>;
 
+  /** Some variables, such as NODE_OPTIONS, count only at the start of the process. */
   constructor(environment: NodeJS.ProcessEnv) {
     const env = { ...process.env, ...environment };
     const options = { cwd: ROOT, env, killSignal: "SIGKILL", signal: stopping.signal } as const;

@@ -20,7 +20,8 @@ type Context = TestContext & { readonly passed: boolean };
 registerHooks({
   resolve(specifier, context, nextResolve) {
     const resolved = nextResolve(specifier, context);
-    const isFresh = resolved.url.startsWith(FRESH) && !SHARED.includes(resolved.url);
+    // A test file may run again in another environment.
+    const isFresh = resolved.url.startsWith(FRESH) ? !SHARED.includes(resolved.url) : resolved.url.endsWith(".test.ts");
     return isFresh ? { ...resolved, url: `${resolved.url}?${count}` } : resolved;
   },
 });
@@ -37,8 +38,7 @@ process.on("message", async ({ file, environment }: Job) => {
     t.beforeEach(() => {
       cases += 1;
     });
-    // The same file may run again in another environment.
-    await import(`${pathToFileURL(file).href}?${count}`);
+    await import(pathToFileURL(file).href);
   });
   if (cases === 0) process.stdout.write(`${file} has no tests.\n`);
   process.send?.(cases > 0 && context?.passed === true && process.exitCode === undefined);
