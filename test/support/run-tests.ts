@@ -11,10 +11,13 @@ export const API_TESTS = [
   "test/apps/*.test.ts",
 ];
 
-/** Tests that measure the memory or speed of their process, replace its timers for good, or hash at the real cost. */
+/**
+ * Tests that measure the memory, speed or open files of their process, replace its timers for good, or hash at the real
+ * cost.
+ */
 const ALONE = [
   "src/http/{body,body-framing,event-hub,pipelining,timeouts}.test.ts",
-  "src/{limits,passwords,opml/read}.test.ts",
+  "src/{limits,passwords,opml/read,store/archive}.test.ts",
   "reliability/linear-*.test.ts",
 ];
 
