@@ -136,10 +136,17 @@ export interface DueFeed {
   readonly movedTo: string | null;
 }
 
-/** Position in all subscriptions, ordered by feed. */
-export interface FeedPosition {
-  readonly id: string;
+/** A subscription, as far as podcasts depend on it. */
+export interface SubscribedFeed {
   readonly user: UserId;
+  /** Of the podcast. */
+  readonly id: string;
+}
+
+/** Position in all subscriptions, ordered by user. */
+export interface SubscriptionPosition {
+  readonly user: UserId;
+  readonly sequence: number;
 }
 
 export interface PodcastCounts {
@@ -160,7 +167,7 @@ export const MIN_REFRESH_MS = 5 * 60 * 1_000;
 /**
  * Stores what the server learns about feeds. There is one record per feed, shared by all subscribers, and none contains the
  * feed's URL: that is read from a subscription. When a feed has no subscribers, its record is erased: with the account if
- * the last subscriber's account is deleted, else by `eraseUnused`.
+ * the last subscriber's account is deleted, else by `eraseUnused`. A subscriber counts once `create` was called for it.
  */
 export interface PodcastStore {
   /** Result N is the podcast of feed URL N. The URLs must come from the caller's own list. */
@@ -183,8 +190,8 @@ export interface PodcastStore {
     after: number,
     limit: number,
   ): Promise<readonly { readonly id: string; readonly feedUrl: string; readonly sequence: number }[]>;
-  /** Creates records that are due at once. Returns the ids of those that did not exist. */
-  create(ids: readonly string[], at: Date): Promise<readonly string[]>;
+  /** Creates the records of subscribed feeds, which are due at once. Returns the ids of those that did not exist. */
+  create(subscribed: readonly SubscribedFeed[], at: Date): Promise<readonly string[]>;
   /** The feeds to fetch at that time, in order of `nextAt` and then id, after the given one. */
   due(at: Date, after: Pick<DueFeed, "id" | "nextAt"> | undefined, limit: number): Promise<readonly DueFeed[]>;
   /** Result N has some of the subscribers of feed N. */
@@ -202,11 +209,11 @@ export interface PodcastStore {
   claim(id: string, at: Date, leaseUntil: Date): Promise<PodcastRecord | undefined>;
   /** Stores the result of a fetch and releases the lease. Returns false, and stores nothing, if the lease has expired. */
   record(id: string, leaseUntil: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean>;
-  /** Ids of feeds in the lists of all users, page by page, without duplicates in a page; undefined at the end. */
-  feedsAfter(
-    position: FeedPosition | undefined,
+  /** The subscriptions of all users, page by page, in order of user and sequence number. */
+  subscriptionsAfter(
+    position: SubscriptionPosition | undefined,
     limit: number,
-  ): Promise<{ readonly ids: readonly string[]; readonly last: FeedPosition } | undefined>;
+  ): Promise<readonly (SubscribedFeed & SubscriptionPosition)[]>;
   /** Erases the records of feeds without subscribers. */
   eraseUnused(): Promise<void>;
   counts(at: Date): Promise<PodcastCounts>;

@@ -363,7 +363,7 @@ test("killed: a process dies while it holds a feed and its host → another one 
   store.watch(() => undefined);
   await subscribeTo(store, [url], LOCAL_USER);
   const { id } = (await store.podcasts.find([url]))[0] ?? assert.fail();
-  await store.podcasts.create([id], new Date(start));
+  await store.podcasts.create([{ user: LOCAL_USER, id }], new Date(start));
   assert.ok(await store.podcasts.claim(id, new Date(start), new Date(start + 3 * 60_000)));
   await store.accounts.sharedLimits?.replace(`fetch ${host}`, undefined, start + 3 * 60_000);
   await fetching.scheduler.fetchSoon(LOCAL_USER, id);
@@ -373,6 +373,26 @@ test("killed: a process dies while it holds a feed and its host → another one 
   fetching.clock.now = new Date(start + 3 * 60_000);
   fetching.scheduler.start();
   assert.equal((await fetching.fetched(url)).title, "T");
+});
+
+test("subscribers: another user adds a known feed, and the first one removes it → the podcast stays", async () => {
+  const store = await newStore();
+  const publisher = await startFeeds();
+  const fetching = start(store);
+  const [url, last] = [publisher.feed("/feed", { title: "T" }), publisher.feed("/last", { title: "L" })];
+  const [first, other] = [4_711, 4_712];
+  await fetching.subscribe([url], first);
+  await fetching.fetched(url);
+  await fetching.subscribe([url], other);
+  // Lists are read in the order in which they change.
+  await fetching.subscribe([last], first);
+  await fetching.fetched(last);
+  const { items } = await store.page(first, { offset: 0, size: 1 });
+  await store.change(asUser(first), [{ kind: "remove", id: items[0]?.id ?? "" }], new Date());
+  await store.podcasts.eraseUnused();
+  const [podcast] = await store.podcasts.find([url]);
+  assert.equal(podcast?.title, "T");
+  assert.deepEqual(await store.podcasts.subscribers([podcast.id]), [[{ user: other, feedUrl: url }]]);
 });
 
 test("scan: subscriptions that the process was not notified of → fetched after a start", async () => {

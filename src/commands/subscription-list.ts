@@ -147,7 +147,7 @@ async function openLocalList(
       const added = imported.filter(({ outcome }) => outcome === "added");
       const podcasts = await store.podcasts.find(added.map(({ feed: { feedUrl } }) => feedUrl));
       await store.podcasts.create(
-        podcasts.map(({ id }) => id),
+        podcasts.map(({ id }) => ({ user, id })),
         at,
       );
       return imported.map(({ feed: { feedUrl }, outcome, error, id }) => {

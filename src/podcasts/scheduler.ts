@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { NOBODY, type Store } from "../account-store.ts";
-import type { DueFeed, FeedPosition, PodcastRecord, StoredArtwork } from "../podcast-store.ts";
+import type { DueFeed, PodcastRecord, StoredArtwork, SubscriptionPosition } from "../podcast-store.ts";
 import type { OnChange, UserId } from "../subscriptions.ts";
 import { clearCopiedTitles } from "./clear-copied-titles.ts";
 import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "./feed.ts";
@@ -19,7 +19,7 @@ const DUE_BATCH_SIZE = 200;
 const MAX_ADDED = 20_000;
 /** Only some feeds from one host are queued, so that those from other hosts do not wait behind them. */
 const MAX_DUE = { feeds: 2_000, perHost: 50 };
-const FEEDS_PER_STEP = 1_000;
+const SCANNED_PER_STEP = 1_000;
 /** Few at a time, because on SQLite the main thread looks them up. */
 const CHANGED_PER_STEP = 100;
 /** How often all lists are scanned for feeds that this process was not notified of. */
@@ -175,7 +175,7 @@ export class Scheduler {
     const feeds = await podcasts.changedFeeds(user, after, CHANGED_PER_STEP);
     const created = new Set(
       await podcasts.create(
-        feeds.map(({ id }) => id),
+        feeds.map(({ id }) => ({ user, id })),
         this.#now(),
       ),
     );
@@ -196,15 +196,15 @@ export class Scheduler {
     );
   }
 
-  /** Creates the records of feeds that have none. */
+  /** Finds feeds and subscribers that the server does not know of. */
   async #scanLists(): Promise<void> {
     const { podcasts } = this.#options.store;
     const { signal } = this.#stop;
-    let position: FeedPosition | undefined;
+    let position: SubscriptionPosition | undefined;
     do {
-      const step = await podcasts.feedsAfter(position, FEEDS_PER_STEP);
-      if (step !== undefined) await podcasts.create(step.ids, this.#now());
-      position = step?.last;
+      const subscribed = await podcasts.subscriptionsAfter(position, SCANNED_PER_STEP);
+      await podcasts.create(subscribed, this.#now());
+      position = subscribed.at(-1);
       await sleep(SCAN_PAUSE_MS, undefined, { signal, ref: false }).catch(() => undefined);
     } while (position !== undefined && !signal.aborted);
   }

@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
+import { createPodcast } from "../../test/support/fetching.ts";
 import { NOBODY, type Store } from "../account-store.ts";
 import { readFeedUrl } from "../feed-url.ts";
-import { newRecord, type PodcastRecord } from "../podcast-store.ts";
+import { newRecord, type PodcastRecord, type SubscriptionPosition } from "../podcast-store.ts";
 import { asUser, type UserId } from "../subscriptions.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
@@ -37,7 +38,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
     /** Stores a record as after a fetch. */
     const recordFetch = async (url: string, known: Partial<PodcastRecord> = {}, at = NOW) => {
       const id = await idOf(url);
-      await podcasts.create([id], at);
+      await createPodcast(store, id, at);
       const record = (await podcasts.claim(id, at, later(DAY))) ?? assert.fail("cannot be claimed");
       const next = { ...record, checkedAt: at.getTime(), nextAt: at.getTime() + DAY, ...known };
       assert.equal(await podcasts.record(id, later(DAY), next, ARTWORK), true);
@@ -114,10 +115,11 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
     test("claim: not due, claimed, expired or erased → one at a time; a late result is not stored", async () => {
       const url = newUrl();
       const id = await idOf(url);
-      await subscribe(newUser(), url);
+      const subscribed = { user: newUser(), id };
+      await subscribe(subscribed.user, url);
       assert.equal(await podcasts.claim(id, NOW, later(MINUTE)), undefined, "there is no record");
-      assert.deepEqual(await podcasts.create([id, id], NOW), [id]);
-      assert.deepEqual(await podcasts.create([id], NOW), []);
+      assert.deepEqual(await podcasts.create([subscribed, subscribed], NOW), [id]);
+      assert.deepEqual(await podcasts.create([subscribed], NOW), []);
       assert.equal(await podcasts.claim(id, later(-1), later(MINUTE)), undefined, "not due yet");
       const claims = await Promise.all([1, 2, 3].map((n) => podcasts.claim(id, NOW, later(MINUTE + n))));
       assert.equal(claims.filter((record) => record !== undefined).length, 1);
@@ -134,7 +136,8 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       after(() => fresh.close());
       const urls = Array.from({ length: 7 }, newUrl);
       const ids = (await fresh.podcasts.find(urls)).map(({ id }) => id);
-      for (const [index, id] of ids.entries()) await fresh.podcasts.create([id], later(MINUTE * Math.floor(index / 3)));
+      for (const [index, id] of ids.entries())
+        await fresh.podcasts.create([{ user: NOBODY, id }], later(MINUTE * Math.floor(index / 3)));
       assert.ok(await fresh.podcasts.claim(ids[1] ?? "", later(MINUTE), later(DAY)));
       const seen: string[] = [];
       for (let last: { id: string; nextAt: number } | undefined; ; ) {
@@ -189,12 +192,13 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       assert.equal((await podcasts.changedFeeds(user, 4, 1))[0]?.id, await idOf(feedUrl));
     });
 
-    test("feedsAfter: all lists → every feed, in steps", async () => {
+    test("subscriptionsAfter: all lists → every subscription once, in steps", async () => {
       const fresh = await open();
       after(() => fresh.close());
       const urls = Array.from({ length: 5 }, newUrl);
       const ids = (await fresh.podcasts.find(urls)).map(({ id }) => id);
-      for (const user of [newUser(), newUser(), newUser()]) {
+      const expected = [newUser(), newUser(), newUser()].flatMap((user) => ids.map((id) => [user, id]));
+      for (const user of new Set(expected.map(([user]) => Number(user)))) {
         const additions = urls.map((feedUrl) => {
           const parsed = readFeedUrl(feedUrl);
           return {
@@ -206,18 +210,15 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
         });
         await fresh.change(asUser(user), additions, NOW);
       }
-      const seen: string[] = [];
-      let steps = 0;
-      for (
-        let step = await fresh.podcasts.feedsAfter(undefined, 4);
-        step;
-        step = await fresh.podcasts.feedsAfter(step.last, 4)
-      ) {
-        seen.push(...step.ids);
-        steps += 1;
+      const seen: unknown[] = [];
+      for (let position: SubscriptionPosition | undefined; ; ) {
+        const step = await fresh.podcasts.subscriptionsAfter(position, 4);
+        assert.ok(step.length <= 4);
+        seen.push(...step.map(({ user, id }) => [user, id]));
+        position = step.at(-1);
+        if (position === undefined) break;
       }
-      assert.equal(steps, 4);
-      assert.deepEqual([...new Set(seen)].toSorted(), ids.toSorted());
+      assert.deepEqual(seen, expected);
     });
 
     test("subscribers and isAnyActive: several users → URLs as they have them; active by their last use", async () => {
@@ -228,6 +229,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       for (const user of [idle, busy, app]) await store.accounts.create(user, { ...account, name: `n${user}` }, NOW);
       await subscribe(idle, url);
       await subscribe(busy, `${url}/`);
+      await createPodcast(store, await idOf(url), NOW);
       const [found, none] = await podcasts.subscribers([await idOf(url), await idOf(newUrl())]);
       assert.deepEqual(
         found?.toSorted((a, b) => a.user - b.user),
@@ -266,6 +268,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
         await store.change(asUser(user), [{ kind: "update", id, title }], NOW);
       }
       const id = await idOf(url);
+      await createPodcast(store, id, NOW);
       const entry = (user: UserId) => ({ user, id: idFor.get(user) });
       assert.deepEqual(await podcasts.findByTitle(id, "Theirs", NOBODY, 1), [entry(one)]);
       assert.deepEqual(await podcasts.findByTitle(id, "Theirs", one, 9), [entry(two)]);

@@ -243,4 +243,5 @@ export const MIGRATIONS: readonly string[] = [
   drop index earmark.subscriptions_of_feed;
   alter table earmark.subscriptions drop constraint subscriptions_user_id_feed_key;
   `,
+  "", // For SQLite only.
 ];

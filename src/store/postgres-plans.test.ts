@@ -77,7 +77,10 @@ test("plans: podcasts without subscribers are erased → never scans all subscri
     name,
   );
   const ids = [popular, unused, ...feeds.map(({ feed }) => String(feed))];
-  await first.podcasts.create(ids, new Date(0));
+  await first.podcasts.create(
+    ids.map((id) => ({ user: 1, id })),
+    new Date(0),
+  );
   // A connection reports its statistics when it ends.
   await first.close();
   const read = async () => {

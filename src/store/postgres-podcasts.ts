@@ -1,7 +1,6 @@
 import {
   type ArtworkSize,
   type DueFeed,
-  type FeedPosition,
   type FeedSubscriber,
   MIN_REFRESH_MS,
   newRecord,
@@ -11,6 +10,8 @@ import {
   type PodcastStore,
   type PodcastVersion,
   type StoredArtwork,
+  type SubscribedFeed,
+  type SubscriptionPosition,
 } from "../podcast-store.ts";
 import type { UserId } from "../subscriptions.ts";
 import {
@@ -112,12 +113,13 @@ export class PostgresPodcasts implements PodcastStore {
     }));
   }
 
-  async create(ids: readonly string[], at: Date): Promise<readonly string[]> {
+  async create(subscribed: readonly SubscribedFeed[], at: Date): Promise<readonly string[]> {
+    const ids = [...new Set(subscribed.map(({ id }) => id))];
     const { rows: known } = await this.#postgres.retry((connection) =>
       connection.query<{ feed: string }>("select feed from earmark.podcasts where feed = any($1::uuid[])", [ids]),
     );
     const isKnown = new Set(known.map(({ feed }) => feed));
-    const missing = [...new Set(ids)].filter((id) => !isKnown.has(id));
+    const missing = ids.filter((id) => !isKnown.has(id));
     if (missing.length === 0) return [];
     // Sorted, so that two processes that create the same records do not deadlock.
     const { status, statusSince, nextAt } = newRecord(at.getTime());
@@ -224,17 +226,15 @@ export class PostgresPodcasts implements PodcastStore {
     );
   }
 
-  async feedsAfter(position: FeedPosition | undefined, limit: number) {
+  async subscriptionsAfter(position: SubscriptionPosition | undefined, limit: number) {
     const rows = await this.#query(
-      `select feed, user_id from earmark.subscriptions where (feed, user_id) > ($1, $2)
-       order by feed, user_id limit $3`,
-      position?.id ?? NO_FEED,
+      `select user_id, sequence, feed from earmark.subscriptions where (user_id, sequence) > ($1, $2)
+       order by user_id, sequence limit $3`,
       position?.user ?? -1,
+      position?.sequence ?? -1,
       limit,
     );
-    const ids = rows.map(([feed]) => String(feed));
-    const [id, user] = [ids.at(-1), rows.at(-1)?.[1]];
-    return id === undefined ? undefined : { ids: [...new Set(ids)], last: { id, user: Number(user) } };
+    return rows.map(([user, sequence, id]) => ({ user: Number(user), sequence: Number(sequence), id: String(id) }));
   }
 
   async eraseUnused(): Promise<void> {

@@ -134,6 +134,8 @@ function buildFile(path: string, unfinished: string, release: () => void, keep?:
       database.exec("commit");
     },
     async finish() {
+      database.exec(`insert into subscribers
+        select feed, user_id from subscriptions where feed in (select feed from podcasts) order by feed, user_id`);
       database.close();
       isFinished = true;
       syncFile(unfinished);

@@ -95,6 +95,12 @@ test("claim: a file of any earlier schema → migrated, data kept", () => {
     assert.equal(isSchemaCurrent(database), true);
     assert.equal(findForeignSchema(database, NEWEST_VERSION), undefined, `schema ${version}`);
     assert.deepEqual(read(), before);
+    const subscribers = database.prepare("select user_id from subscribers order by user_id").all();
+    // The fixtures have a podcast with two subscribers from schema 8 on.
+    assert.deepEqual(
+      subscribers.map(({ user_id }) => user_id),
+      version < 8 ? [] : [1, 38773490085137],
+    );
     // The fixtures have accounts from schema 2 on; the first one is the operator's.
     const admins = database.prepare("select name from accounts where is_admin = 1").all();
     assert.deepEqual(

@@ -42,3 +42,18 @@ test("plans: statements of a request → none reads all rows of a table or of a 
     if (/[^+]\bfeed = \?/.test(sql)) assert.match(plan, /feed=\?/, sql);
   }
 });
+
+test("plans: statements of background tasks → none reads all subscriptions", async () => {
+  plans.clear();
+  const { podcasts } = store;
+  const id = "f".repeat(32);
+  await podcasts.create([{ user: 1, id }], new Date());
+  await podcasts.subscriptionsAfter(undefined, 10);
+  await podcasts.subscribers([id]);
+  await podcasts.findByTitle(id, "T", 0, 10);
+  await podcasts.changedFeeds(1, 0, 10);
+  await podcasts.eraseUnused();
+  const checked = [...plans].filter(([sql]) => /\b(subscriptions|subscribers)\b/.test(sql));
+  assert.equal(checked.length, 6);
+  for (const [sql, plan] of checked) assert.doesNotMatch(plan, /^SCAN (?!json_each)/m, `${sql}\n${plan}`);
+});

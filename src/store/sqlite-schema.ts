@@ -27,6 +27,8 @@ export const APPLICATION_ID = 0x4541524d;
  *
  * `podcasts` and `artwork` have what was learned about feeds, shared by all subscribers. They do not contain the feeds'
  * URLs, and are erased when a feed has no subscriber. Artwork is not part of backups: it can be fetched again.
+ * `subscribers` has the users of these feeds, once they are known: a row is added after its subscription, and removed with
+ * it. If a feed is there, its podcast is too.
  * `accounts.is_admin` is 1 for administrators, `disabled_at` is 0 unless the account is disabled, and `seen_at` is the day
  * of the last request. `audit_log` names accounts instead of referring to them, so that it outlives them.
  *
@@ -255,6 +257,25 @@ const MIGRATIONS: readonly string[] = [
   alter table removals add column folders text;
   `,
   "", // For PostgreSQL only.
+  // An add changes only pages of its user, so that its cost does not grow with the database.
+  `
+  create table subscribers (
+    feed blob not null,
+    user_id integer not null,
+    primary key (feed, user_id)
+  ) strict, without rowid;
+  insert into subscribers
+    select feed, user_id from subscriptions where feed in (select feed from podcasts) order by feed, user_id;
+  drop index subscriptions_by_feed;
+  create unique index subscriptions_by_feed on subscriptions (user_id, feed);
+
+  create trigger subscribers_after_delete after delete on subscriptions begin
+    delete from subscribers where feed = old.feed and user_id = old.user_id;
+  end;
+  create trigger subscribers_after_update after update of feed on subscriptions when new.feed <> old.feed begin
+    delete from subscribers where feed = old.feed and user_id = old.user_id;
+  end;
+  `,
 ];
 
 export const NEWEST_VERSION = MIGRATIONS.length;

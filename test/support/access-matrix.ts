@@ -39,6 +39,7 @@ import {
   wayOf,
 } from "./access.ts";
 import { createAccount, fromElsewhere, inviteTo, newToken, signIn } from "./accounts.ts";
+import { createPodcast } from "./fetching.ts";
 import { createPasskey } from "./passkeys.ts";
 import { callServer, newId, PLAIN } from "./server.ts";
 
@@ -181,7 +182,7 @@ export class AccessMatrix {
   async #newPodcast(feedUrl: string, title: string): Promise<string> {
     const { podcasts } = this.#store;
     const [{ id } = { id: "" }] = await podcasts.find([feedUrl]);
-    await podcasts.create([id], EARLY);
+    await createPodcast(this.#store, id, EARLY);
     const record = await podcasts.claim(id, EARLY, LATE);
     assert.ok(record !== undefined);
     assert.ok(await podcasts.record(id, LATE, { ...record, title, artwork: ARTWORK.hash }, ARTWORK));

@@ -1,8 +1,8 @@
 import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Store } from "../../src/account-store.ts";
+import { NOBODY, type Store } from "../../src/account-store.ts";
 import { readFeedUrl } from "../../src/feed-url.ts";
-import type { Podcast, PodcastRecord, StoredArtwork } from "../../src/podcast-store.ts";
+import type { Podcast, PodcastRecord, StoredArtwork, SubscriptionPosition } from "../../src/podcast-store.ts";
 import { ChildProcessArtworkScaler } from "../../src/podcasts/artwork.ts";
 import type { FeedOutcome } from "../../src/podcasts/feed.ts";
 import { Fetcher } from "../../src/podcasts/fetcher.ts";
@@ -84,6 +84,20 @@ export async function subscribeTo(store: Store, urls: readonly string[], user: U
   await store.change(asUser(user), additions, new Date());
 }
 
+/** Creates the record of a feed, as the server does when it finds the subscriptions to it. */
+export async function createPodcast({ podcasts }: Store, id: string, at: Date): Promise<void> {
+  await podcasts.create([{ user: NOBODY, id }], at);
+  for (let position: SubscriptionPosition | undefined; ; ) {
+    const step = await podcasts.subscriptionsAfter(position, 1_000);
+    position = step.at(-1);
+    if (position === undefined) return;
+    await podcasts.create(
+      step.filter((each) => each.id === id),
+      at,
+    );
+  }
+}
+
 /** Makes what is stored about a feed. */
 export async function learn(
   store: Store,
@@ -94,7 +108,7 @@ export async function learn(
   const [podcast] = await store.podcasts.find([url]);
   const [at, until] = [new Date(8.64e15), new Date(8.64e15)];
   const id = podcast?.id ?? "";
-  await store.podcasts.create([id], new Date());
+  await createPodcast(store, id, new Date());
   const record = await store.podcasts.claim(id, new Date(), until);
   if (record === undefined) throw new Error("it is being fetched");
   await store.podcasts.record(id, until, { ...record, checkedAt: Date.now(), nextAt: at.getTime(), ...known }, artwork);
