@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "../client/src/index.ts";
-import { LOCAL_USER } from "../src/subscriptions.ts";
+import type { Podcast } from "../src/podcast-store.ts";
+import { asUser, LOCAL_USER } from "../src/subscriptions.ts";
 import { lines, runInProcess } from "./support/commands.ts";
 import { startFeeds } from "./support/feeds.ts";
 import { learn, subscribeTo, THIS_MACHINE } from "./support/fetching.ts";
@@ -309,6 +310,25 @@ test("attention: moved, failing and gone feeds → listed with status and time; 
   const { text } = await server.call("GET", "/metrics");
   for (const value of ['known"} 5', 'due"} 0', 'failing"} 3'])
     assert.ok(text.includes(`earmark_podcasts{state="${value}`), value);
+});
+
+test("subscribers: a user adds a known feed, and the first subscriber removes it → the podcast stays", async () => {
+  const { store } = await startServer(FETCH);
+  const [url, last] = [(await startFeeds()).feed("/", { title: "T" }), (await startFeeds()).feed("/", { title: "L" })];
+  const [first, other] = [4_711, 4_712];
+  const find = async (feedUrl: string) => (await store.podcasts.find([feedUrl]))[0] ?? assert.fail();
+  const isFetched = ({ title }: Podcast) => title !== undefined;
+  await subscribeTo(store, [url], first);
+  const { id } = await until(() => find(url), isFetched);
+  await subscribeTo(store, [url], other);
+  // Lists are read in the order in which they change.
+  await subscribeTo(store, [last], first);
+  await until(() => find(last), isFetched);
+  const { items } = await store.page(first, { offset: 0, size: 1 });
+  await store.change(asUser(first), [{ kind: "remove", id: items[0]?.id ?? "" }], new Date());
+  await store.podcasts.eraseUnused();
+  assert.equal((await find(url)).title, "T");
+  assert.deepEqual(await store.podcasts.subscribers([id]), [[{ user: other, feedUrl: url }]]);
 });
 
 if (process.env["TEST_ENGINE"] !== "postgres") {

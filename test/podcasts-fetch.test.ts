@@ -375,26 +375,6 @@ test("killed: a process dies while it holds a feed and its host → another one 
   assert.equal((await fetching.fetched(url)).title, "T");
 });
 
-test("subscribers: another user adds a known feed, and the first one removes it → the podcast stays", async () => {
-  const store = await newStore();
-  const publisher = await startFeeds();
-  const fetching = start(store);
-  const [url, last] = [publisher.feed("/feed", { title: "T" }), publisher.feed("/last", { title: "L" })];
-  const [first, other] = [4_711, 4_712];
-  await fetching.subscribe([url], first);
-  await fetching.fetched(url);
-  await fetching.subscribe([url], other);
-  // Lists are read in the order in which they change.
-  await fetching.subscribe([last], first);
-  await fetching.fetched(last);
-  const { items } = await store.page(first, { offset: 0, size: 1 });
-  await store.change(asUser(first), [{ kind: "remove", id: items[0]?.id ?? "" }], new Date());
-  await store.podcasts.eraseUnused();
-  const [podcast] = await store.podcasts.find([url]);
-  assert.equal(podcast?.title, "T");
-  assert.deepEqual(await store.podcasts.subscribers([podcast.id]), [[{ user: other, feedUrl: url }]]);
-});
-
 test("scan: subscriptions that the process was not notified of → fetched after a start", async () => {
   const store = await newStore();
   const publisher = await startFeeds();
