@@ -32,9 +32,9 @@ function interceptSqlite(intercept: Interceptor): void {
     databases.set(statement, this);
     return statement;
   };
-  // Split, so that each statement is a step. No script of ours has a semicolon inside a statement.
+  // Split, so that each statement is a step. Triggers are the only ones with a semicolon inside, before `end`.
   DatabaseSync.prototype.exec = function (script) {
-    for (const sql of script.split(";").map((text) => text.trim())) {
+    for (const sql of script.split(/;(?!\s*end\b)/).map((text) => text.trim())) {
       if (sql === "") continue;
       intercept({ sql, database: this, execute: (instead) => exec.call(this, instead ?? sql), fail: failAsDisk });
     }
