@@ -25,7 +25,8 @@ export function createSqlite(folder: string): Engine {
     async drop() {},
     async addPodcasts(path) {
       const database = new DatabaseSync(path);
-      database.exec(addPodcastsQuery(""));
+      // A podcast without subscribers would be erased on start.
+      database.exec(`${addPodcastsQuery("")}; insert into subscribers select feed, user_id from subscriptions`);
       database.close();
     },
     async settle() {},

@@ -72,7 +72,10 @@ export function createPages(
       turn += 1;
       return pageRequest((scatter(turn) % pages) + 1, size, { token, query });
     },
-    check: (response) => checkPage(response, size),
+    check(response) {
+      checkPage(response, size);
+      if (query?.includes("include=podcast")) requireCount(response, '"status":"ok"', size);
+    },
   };
 }
 
