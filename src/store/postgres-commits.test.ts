@@ -124,7 +124,7 @@ test("begin: rejected by the server → retried, and nothing is done twice", asy
   const { query } = pg.Client.prototype;
   const refuseNext = () => {
     pg.Client.prototype.query = function (this: pg.Client, ...values: unknown[]) {
-      if (!String(values[0]).startsWith("begin;")) return Reflect.apply(query, this, values);
+      if (!String(values[0]).startsWith("begin isolation")) return Reflect.apply(query, this, values);
       pg.Client.prototype.query = query;
       return Reflect.apply(query, this, ["do $$ begin raise exception 'no' using errcode = '53200'; end $$"]);
     } as typeof query;

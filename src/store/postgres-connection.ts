@@ -196,8 +196,9 @@ export class Postgres {
   }
 }
 
+/** With the isolation level that waits for a lock where stricter ones fail, whatever the database's default is. */
 export async function begin(connection: Connection): Promise<void> {
-  await connection.query(`begin; set local lock_timeout = ${LOCK_MS}`);
+  await connection.query(`begin isolation level read committed; set local lock_timeout = ${LOCK_MS}`);
 }
 
 /** Runs one transaction. It may have committed even if this throws. */
