@@ -143,12 +143,6 @@ export interface SubscribedFeed {
   readonly id: string;
 }
 
-/** Position in all subscriptions, ordered by user. */
-export interface SubscriptionPosition {
-  readonly user: UserId;
-  readonly sequence: number;
-}
-
 export interface PodcastCounts {
   readonly known: number;
   readonly due: number;
@@ -167,7 +161,8 @@ export const MIN_REFRESH_MS = 5 * 60 * 1_000;
 /**
  * Stores what the server learns about feeds. There is one record per feed, shared by all subscribers, and none contains the
  * feed's URL: that is read from a subscription. When a feed has no subscribers, its record is erased: with the account if
- * the last subscriber's account is deleted, else by `eraseUnused`. A subscriber counts once `create` was called for it.
+ * the last subscriber's account is deleted, else by `eraseUnused`. A store may need `create` to learn of a subscriber;
+ * only `eraseUnused` also finds the others.
  */
 export interface PodcastStore {
   /** Result N is the podcast of feed URL N. The URLs must come from the caller's own list. */
@@ -209,12 +204,9 @@ export interface PodcastStore {
   claim(id: string, at: Date, leaseUntil: Date): Promise<PodcastRecord | undefined>;
   /** Stores the result of a fetch and releases the lease. Returns false, and stores nothing, if the lease has expired. */
   record(id: string, leaseUntil: Date, record: PodcastRecord, artwork?: StoredArtwork): Promise<boolean>;
-  /** The subscriptions of all users, page by page, in order of user and sequence number. */
-  subscriptionsAfter(
-    position: SubscriptionPosition | undefined,
-    limit: number,
-  ): Promise<readonly (SubscribedFeed & SubscriptionPosition)[]>;
+  /** The subscriptions of all users, page by page, in an order of the store's choice. */
+  subscriptionsAfter(last: SubscribedFeed | undefined, limit: number): Promise<readonly SubscribedFeed[]>;
   /** Erases the records of feeds without subscribers. */
-  eraseUnused(): Promise<void>;
+  eraseUnused(at: Date): Promise<void>;
   counts(at: Date): Promise<PodcastCounts>;
 }

@@ -326,7 +326,7 @@ test("subscribers: a user adds a known feed, and the first subscriber removes it
   await until(() => find(last), isFetched);
   const { items } = await store.page(first, { offset: 0, size: 1 });
   await store.change(asUser(first), [{ kind: "remove", id: items[0]?.id ?? "" }], new Date());
-  await store.podcasts.eraseUnused();
+  await store.podcasts.eraseUnused(new Date());
   assert.equal((await find(url)).title, "T");
   assert.deepEqual(await store.podcasts.subscribers([id]), [[{ user: other, feedUrl: url }]]);
 });
@@ -353,7 +353,7 @@ if (process.env["TEST_ENGINE"] !== "postgres") {
       [{ kind: "remove", id: items[0]?.id ?? "" }],
       new Date(),
     );
-    await store.podcasts.eraseUnused();
+    await store.podcasts.eraseUnused(new Date());
     assert.equal((await server.call("DELETE", "/v1/me", { headers: { Cookie: ann.Cookie } })).status, 204);
     assert.deepEqual(filesWith(folder, "to-forget"), []);
   });

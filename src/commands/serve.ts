@@ -67,7 +67,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     limitHeapGrowth();
     const eraseOutdated = async () => {
       await store.forgetRemovals(new Date(Date.now() - config.removalRetentionDays * DAY_MS));
-      await store.podcasts.eraseUnused();
+      await store.podcasts.eraseUnused(new Date());
     };
     const sweep = () =>
       eraseOutdated()

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { NOBODY, type Store } from "../account-store.ts";
-import type { DueFeed, PodcastRecord, StoredArtwork, SubscriptionPosition } from "../podcast-store.ts";
+import type { DueFeed, PodcastRecord, StoredArtwork, SubscribedFeed } from "../podcast-store.ts";
 import type { OnChange, UserId } from "../subscriptions.ts";
 import { clearCopiedTitles } from "./clear-copied-titles.ts";
 import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "./feed.ts";
@@ -200,13 +200,13 @@ export class Scheduler {
   async #scanLists(): Promise<void> {
     const { podcasts } = this.#options.store;
     const { signal } = this.#stop;
-    let position: SubscriptionPosition | undefined;
+    let last: SubscribedFeed | undefined;
     do {
-      const subscribed = await podcasts.subscriptionsAfter(position, SCANNED_PER_STEP);
+      const subscribed = await podcasts.subscriptionsAfter(last, SCANNED_PER_STEP);
       await podcasts.create(subscribed, this.#now());
-      position = subscribed.at(-1);
+      last = subscribed.at(-1);
       await sleep(SCAN_PAUSE_MS, undefined, { signal, ref: false }).catch(() => undefined);
-    } while (position !== undefined && !signal.aborted);
+    } while (last !== undefined && !signal.aborted);
   }
 
   async #enqueue(

@@ -92,7 +92,7 @@ test("plans: podcasts without subscribers are erased → never scans all subscri
   };
   const before = await read();
   const store = await open(url, { connections: 1 });
-  await store.podcasts.eraseUnused();
+  await store.podcasts.eraseUnused(new Date());
   await store.close();
   const { scans, rows } = await read();
   assert.equal(scans - before.scans, 0);

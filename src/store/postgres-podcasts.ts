@@ -11,7 +11,6 @@ import {
   type PodcastVersion,
   type StoredArtwork,
   type SubscribedFeed,
-  type SubscriptionPosition,
 } from "../podcast-store.ts";
 import type { UserId } from "../subscriptions.ts";
 import {
@@ -226,15 +225,15 @@ export class PostgresPodcasts implements PodcastStore {
     );
   }
 
-  async subscriptionsAfter(position: SubscriptionPosition | undefined, limit: number) {
+  async subscriptionsAfter(last: SubscribedFeed | undefined, limit: number) {
     const rows = await this.#query(
-      `select user_id, sequence, feed from earmark.subscriptions where (user_id, sequence) > ($1, $2)
-       order by user_id, sequence limit $3`,
-      position?.user ?? -1,
-      position?.sequence ?? -1,
+      `select user_id, feed from earmark.subscriptions where (feed, user_id) > ($1, $2)
+       order by feed, user_id limit $3`,
+      last?.id ?? NO_FEED,
+      last?.user ?? -1,
       limit,
     );
-    return rows.map(([user, sequence, id]) => ({ user: Number(user), sequence: Number(sequence), id: String(id) }));
+    return rows.map(([user, id]) => ({ user: Number(user), id: String(id) }));
   }
 
   async eraseUnused(): Promise<void> {

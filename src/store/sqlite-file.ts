@@ -88,6 +88,8 @@ function migrate(path: string, onWarning: ((warning: string) => void) | undefine
     refuseForeignSchema(database, version, path);
     if (version > 0 && statSync(path).size <= CHECKED_BYTES) refuseDamagedFile(database, path);
     if (version > 0 && version < SECURE_DELETE_VERSION) rewrite(database, path, onWarning);
+    // Before a migration drops an index, whose pages are then free.
+    database.exec("pragma secure_delete = on");
     migrateSchema(database, version);
     setDurability(database);
   } finally {

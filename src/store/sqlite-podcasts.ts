@@ -12,9 +12,9 @@ import {
   type PodcastVersion,
   type StoredArtwork,
   type SubscribedFeed,
-  type SubscriptionPosition,
 } from "../podcast-store.ts";
 import type { UserId } from "../subscriptions.ts";
+import { slicesOf, yieldTurn } from "../turns.ts";
 import { idKey, idOfKey } from "./keys.ts";
 import {
   countQuery,
@@ -44,8 +44,10 @@ export type PodcastChange =
     }
   | { readonly kind: "erase-unused"; readonly feeds: readonly Uint8Array[] };
 
-/** Records to check per step when those without subscribers are erased. */
+/** Rows to check per step when podcasts without subscribers are erased. */
 const CHECKED_AT_ONCE = 1_000;
+/** How many podcasts are erased at most; the next sweep erases the others. Their ids take about 10 MB. */
+const MAX_ERASED = 100_000;
 
 const UNUSED = "not exists (select 1 from subscribers as s where s.feed = podcasts.feed)";
 const COLUMNS = RECORD_COLUMNS.join(", ");
@@ -140,7 +142,8 @@ const NEW_SUBSCRIBERS = `select json, id, exists (select 1 from podcasts as p wh
   from ${SUBSCRIBED}
   where not exists (select 1 from subscribers as s where s.feed = given.feed and s.user_id = given.user_id)`;
 const GET = `select ${PUBLIC} from podcasts where feed = ?`;
-const SUBSCRIPTIONS = "subscribers cross join subscriptions using (user_id, feed)";
+/** Names the index, because outdated statistics could make SQLite read a user's whole list instead. */
+const SUBSCRIPTIONS = "subscribers cross join subscriptions indexed by subscriptions_by_feed using (user_id, feed)";
 /** About 2 MB. */
 const MAX_VERSIONS = 10_000;
 
@@ -223,7 +226,8 @@ export class SqlitePodcasts implements PodcastStore {
   }
 
   async create(subscribed: readonly SubscribedFeed[], at: Date): Promise<readonly string[]> {
-    const rows = this.#all(NEW_SUBSCRIBERS, JSON.stringify(subscribed));
+    const rows: Row[] = [];
+    for await (const slice of slicesOf(subscribed)) rows.push(...this.#all(NEW_SUBSCRIBERS, JSON.stringify(slice)));
     if (rows.length === 0) return [];
     const added = rows.map(([json]) => json).join();
     await this.#write({ kind: "create", subscribed: `[${added}]`, at: at.getTime() });
@@ -285,32 +289,47 @@ export class SqlitePodcasts implements PodcastStore {
     );
   }
 
-  async subscriptionsAfter(position: SubscriptionPosition | undefined, limit: number) {
+  async subscriptionsAfter(last: SubscribedFeed | undefined, limit: number) {
     const rows = this.#all(
-      `select user_id, sequence, feed from subscriptions where (user_id, sequence) > (?, ?)
-       order by user_id, sequence limit ?`,
-      position?.user ?? -1,
-      position?.sequence ?? -1,
+      `select user_id, feed from subscriptions indexed by subscriptions_by_feed where (user_id, feed) > (?, ?)
+       order by user_id, feed limit ?`,
+      last?.user ?? -1,
+      last === undefined ? Buffer.alloc(0) : idKey(last.id),
       limit,
     );
-    return rows.map(([user, sequence, feed]) => ({
-      user: Number(user),
-      sequence: Number(sequence),
-      id: idOfKey(feed as Uint8Array),
-    }));
+    return rows.map(([user, feed]) => ({ user: Number(user), id: idOfKey(feed as Uint8Array) }));
   }
 
-  async eraseUnused(): Promise<void> {
+  async eraseUnused(at: Date): Promise<void> {
+    const unused = await this.#withoutKnownSubscribers();
+    let last: SubscribedFeed | undefined;
+    while (unused.size > 0) {
+      const subscribed = await this.subscriptionsAfter(last, CHECKED_AT_ONCE);
+      if (subscribed.length === 0) break;
+      await this.create(
+        subscribed.filter(({ id }) => unused.delete(id)),
+        at,
+      );
+      last = subscribed.at(-1);
+      await yieldTurn();
+    }
+    for await (const ids of slicesOf([...unused], CHECKED_AT_ONCE))
+      await this.#write({ kind: "erase-unused", feeds: ids.map(idKey) });
+  }
+
+  async #withoutKnownSubscribers(): Promise<Set<string>> {
+    const ids = new Set<string>();
     let last: Uint8Array | undefined = Buffer.alloc(0);
-    while (last !== undefined) {
+    while (last !== undefined && ids.size < MAX_ERASED) {
       const rows = this.#all(
         `select feed, ${UNUSED} from podcasts where feed > ? order by feed limit ${CHECKED_AT_ONCE}`,
         last,
       );
-      const feeds = rows.filter(([, isUnused]) => isUnused === 1).map(([feed]) => feed as Uint8Array);
-      if (feeds.length > 0) await this.#write({ kind: "erase-unused", feeds });
+      for (const [feed, isUnused] of rows) if (isUnused === 1) ids.add(idOfKey(feed as Uint8Array));
       last = rows.at(-1)?.[0] as Uint8Array | undefined;
+      await yieldTurn();
     }
+    return ids;
   }
 
   async counts(at: Date): Promise<PodcastCounts> {

@@ -135,3 +135,21 @@ test("upgrade: a file of an earlier version → rewritten without remnants", asy
   t.after(() => store.close());
   assert.equal(markersIn(file).size, 0);
 });
+
+test("upgrade: an index is replaced, then its rows are deleted → no remnants in pages that became free", async () => {
+  const file = join(temporaryFolder(), "earmark.db");
+  const database = new DatabaseSync(file);
+  const fixture = new URL("../../test/fixtures/schemas/sqlite-13.sql", import.meta.url);
+  database.exec(`${readFileSync(fixture, "utf8")}; pragma secure_delete = on; begin`);
+  const insert = database.prepare(
+    "insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at) values (7, ?, ?, ?, '', 0)",
+  );
+  for (let index = 0; index < 5_000; index += 1) insert.run(index, Buffer.from(`a${index}`), Buffer.from(newMarker()));
+  database.exec("commit");
+  database.close();
+  await (await openStore(`file:${file}`, { connections: 1 })).close();
+  const migrated = new DatabaseSync(file);
+  migrated.exec("pragma secure_delete = on; delete from subscriptions where user_id = 7");
+  migrated.close();
+  assert.equal(markersIn(file).size, 0);
+});

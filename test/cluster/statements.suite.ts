@@ -24,7 +24,7 @@ const ELSEWHERE = {
     /^select user_id, (feed_url|id) from earmark.subscriptions where feed = |where user_id = any\(\$1::bigint\[\]\)/,
   "fetching: records of new feeds":
     /^select feed from earmark.podcasts where feed = any|^insert into earmark.podcasts .* unnest/s,
-  "fetching: all feeds, every hour": /where \(feed, user_id\) > /,
+  "fetching: all subscriptions, every hour": /where \(feed, user_id\) > /,
   "sweep: old removals of all users": /from earmark.removals\s+where removed_at < /,
   "sweep: all users":
     /^delete from earmark.(credentials|limits|credential_users|audit_log) where (\(expires_at|moment|hash = any|acted_at)|^select user_id from earmark.erasures$/,

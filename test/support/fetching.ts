@@ -2,7 +2,7 @@ import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { NOBODY, type Store } from "../../src/account-store.ts";
 import { readFeedUrl } from "../../src/feed-url.ts";
-import type { Podcast, PodcastRecord, StoredArtwork, SubscriptionPosition } from "../../src/podcast-store.ts";
+import type { Podcast, PodcastRecord, StoredArtwork, SubscribedFeed } from "../../src/podcast-store.ts";
 import { ChildProcessArtworkScaler } from "../../src/podcasts/artwork.ts";
 import type { FeedOutcome } from "../../src/podcasts/feed.ts";
 import { Fetcher } from "../../src/podcasts/fetcher.ts";
@@ -87,10 +87,10 @@ export async function subscribeTo(store: Store, urls: readonly string[], user: U
 /** Creates the record of a feed, as the server does when it finds the subscriptions to it. */
 export async function createPodcast({ podcasts }: Store, id: string, at: Date): Promise<void> {
   await podcasts.create([{ user: NOBODY, id }], at);
-  for (let position: SubscriptionPosition | undefined; ; ) {
-    const step = await podcasts.subscriptionsAfter(position, 1_000);
-    position = step.at(-1);
-    if (position === undefined) return;
+  for (let last: SubscribedFeed | undefined; ; ) {
+    const step = await podcasts.subscriptionsAfter(last, 1_000);
+    last = step.at(-1);
+    if (last === undefined) return;
     await podcasts.create(
       step.filter((each) => each.id === id),
       at,
