@@ -172,7 +172,7 @@ export const ERRORS = {
     detail: "This token is read-only.",
     headers: { "www-authenticate": 'Bearer realm="Earmark", error="insufficient_scope", scope="write"' },
   },
-  // This title has been documented since version 0.1.
+  // The title stays as version 0.1 documented it.
   "session-required": {
     status: 403,
     title: "Sign In Needed",

@@ -77,7 +77,7 @@ export async function* writeActions(
   yield `],"timestamp":${timestamp}}`;
 }
 
-/** Undefined members are not sent, because gPodder and Music Assistant reject null and -1. */
+/** Undefined members are not sent, because in this API the gPodder app and Music Assistant reject null and -1. */
 function toGpodderAction(action: EpisodeAction): object {
   const { podcast, episode, guid, device, kind, actedAt, started, position, total } = action;
   const progress = kind === "play" ? { started, position, total } : {};

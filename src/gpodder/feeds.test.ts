@@ -43,10 +43,13 @@ test("feeds: the same URL added and removed → rejected; another form of it →
   requireDisjoint({ add: [A], remove: [B, `${A}/`] });
 });
 
-test("feeds: responses → all members, and all feeds in one array", async () => {
-  const write = (...pages: string[][]) => text(writeFeedChanges(pages, [B], 5));
+test("feeds: changes in batches → one array of added feeds, then removed feeds and timestamp", async () => {
+  const write = (...batches: string[][]) => text(writeFeedChanges(batches, [B], 5));
   assert.equal(await write([]), `{"add":[],"remove":["${B}"],"timestamp":5}`);
   assert.equal(await write([], [A, B], [], [A]), `{"add":["${A}","${B}","${A}"],"remove":["${B}"],"timestamp":5}`);
+});
+
+test("feeds: result of an upload → timestamp and replaced URLs", () => {
   assert.equal([...writeUploadResult(5, [["bad", ""]])].join(""), '{"timestamp":5,"update_urls":[["bad",""]]}');
 });
 

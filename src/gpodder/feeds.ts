@@ -120,14 +120,15 @@ export async function* writeFeedList(
   batches: Batches,
   toItem: (subscription: Subscription) => unknown,
 ): AsyncGenerator<string> {
-  let separator = "[";
+  yield "[";
+  let separator = "";
   for await (const batch of batches) {
     for (const subscription of batch) {
       yield separator + JSON.stringify(toItem(subscription));
       separator = ",\n";
     }
   }
-  yield separator === "[" ? "[]" : "]";
+  yield "]";
 }
 
 /** One feed URL per line. */

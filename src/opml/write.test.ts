@@ -130,7 +130,7 @@ test("OPML: any titles and folders → unchanged by export and import", async ()
       "x".repeat(99),
     ),
   );
-  // Contains no characters that XML forbids: the export replaces them.
+  // The export replaces characters that XML forbids, so a name with them would not come back.
   const word = fc
     .array(character, { minLength: 1, maxLength: 6 })
     .map((parts) => parts.join("").replaceAll(/[\ufffe\uffff]/g, ""));

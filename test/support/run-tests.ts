@@ -53,9 +53,9 @@ const nameOf = ({ file, environment }: Job) =>
   `${file}${environment["TEST_ENGINE"] === undefined ? "" : " on PostgreSQL"}`;
 
 /**
- * Runs the test files, many of them in one process, and prints the output of those that fail. In CI, up to three failed
- * files run again at the end, with nothing else running: a shared machine can be too slow for a test, and a browser can
- * crash. Those that pass then are listed.
+ * Runs the test files, many of them in one process, and prints the output of those that fail. In CI, if at most
+ * three files fail, these run again at the end, with nothing else running: a shared machine can be too slow for a test,
+ * and a browser can crash. Those that pass then are listed.
  */
 export async function runTests(jobs: readonly Job[], atATime = AT_A_TIME): Promise<void> {
   const queue = jobs.values();
