@@ -26,7 +26,7 @@ export class BaselineStore {
       pragma synchronous = full;
       pragma wal_autocheckpoint = 16000;
       pragma journal_size_limit = 131072000;
-      pragma cache_size = -49152;
+      pragma cache_size = -16384;
       create table if not exists lists (
         user integer primary key, position integer not null, total integer not null
       ) strict;
