@@ -26,7 +26,7 @@ export const ERRORS = {
     title: "Unsupported Operation",
     detail: 'Unsupported operation: `op` must be "add", "update" or "remove".',
   },
-  // The API contract gives both the same title.
+  // Both have the same title since version 0.1.
   "type-missing": { status: 400, title: "Type Mismatch", detail: 'Missing `type`: it must be "{type}".' },
   "type-mismatch": { status: 409, title: "Type Mismatch", detail: 'Invalid `type`: it must be "{type}".' },
   "invalid-id": {
@@ -319,6 +319,7 @@ type Texts<Code extends ErrorCode> = (typeof ERRORS)[Code]["title" | "detail"];
 /** A value for each placeholder in an error's messages. */
 export type Values<Code extends ErrorCode> = Readonly<Record<Placeholder<Texts<Code>>, string | number>>;
 type Extras = Pick<ErrorObject, "id" | "source" | "meta">;
+/** The last argument of `createError` and `failure`; required if the error's messages have placeholders. */
 type Options<Code extends ErrorCode, More> = [Placeholder<Texts<Code>>] extends [never]
   ? [options?: More]
   : [options: Values<Code> & More];

@@ -133,7 +133,7 @@ describe("list", { concurrency: 3 }, () => {
         const label = await rows(page).first().getByRole("button").last().getAttribute("aria-label");
         assert.equal(label, en.list.remove("\u2068feeds.example/שלום\u2069"));
         await button(page, en.list.remove(name)).click();
-        await status(page, en.list.removed(1, name)).waitFor();
+        await status(page, en.list.removed(1, "1", name)).waitFor();
         await search(page).fill("\u202eabc");
         await page.getByText(en.list.noMatches("�abc"), { exact: true }).waitFor();
         assert.doesNotMatch(
@@ -175,7 +175,7 @@ describe("list", { concurrency: 3 }, () => {
       assert.doesNotMatch(await allTexts(page), /Kp2Qm/);
       // Labels and notices name the feed too.
       await rows(page).first().getByRole("button").last().click();
-      await status(page, en.list.removed(1, "private.example/u/x7Kp•••.rss")).waitFor();
+      await status(page, en.list.removed(1, "1", "private.example/u/x7Kp•••.rss")).waitFor();
       await button(page, en.list.undo).click();
     });
 

@@ -167,7 +167,7 @@ describe("podcasts", { concurrency: 2 }, () => {
       assert.equal(opml.match(/<outline/g)?.length, 1);
       await button(page, words.selectAll).click();
       await selecting.getByRole("button", { name: words.remove }).click();
-      await status(page, en.list.removed(4, "")).waitFor();
+      await status(page, en.list.removed(4, "4", "")).waitFor();
       await button(page, en.list.undo).click();
       await until(async () => (await hosts(page)).length, 4);
       assert.equal((await feedsOf(server)).length, 4);

@@ -68,7 +68,7 @@ describe("remove", { concurrency: 3 }, () => {
       await removeButton(page, "two.example").click();
       await until(() => hosts(page), WITHOUT_TWO);
       await showsCount(page, 2);
-      await status(page, en.list.removed(1, "two.example/feed")).waitFor();
+      await status(page, en.list.removed(1, "1", "two.example/feed")).waitFor();
       await button(page, en.list.undo).click();
       await until(() => rows(page).allTextContents(), before);
       await status(page, en.list.undone).waitFor();
@@ -80,7 +80,7 @@ describe("remove", { concurrency: 3 }, () => {
     await t.test("remove: several in a row → one undo restores all", async () => {
       for (const host of OLDEST_FIRST) await removeButton(page, host).click();
       await page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
-      await status(page, en.list.removed(3, "")).waitFor();
+      await status(page, en.list.removed(3, "3", "")).waitFor();
       await button(page, en.list.undo).click();
       await until(() => hosts(page), NEWEST_FIRST);
       assert.deepEqual(changes, []);
@@ -100,10 +100,10 @@ describe("remove", { concurrency: 3 }, () => {
 
     await t.test("remove: the undo notice closes → removed on the server; it stays open while hovered", async () => {
       await removeButton(page, "two.example").click();
-      const notice = status(page, en.list.removed(1, "two.example/feed"));
+      const notice = status(page, en.list.removed(1, "1", "two.example/feed"));
       await notice.waitFor();
       assert.deepEqual(await feedsOf(server), TWO_AGAIN_URLS);
-      await notice.getByText(en.list.removed(1, "two.example/feed")).hover();
+      await notice.getByText(en.list.removed(1, "1", "two.example/feed")).hover();
       await page.clock.fastForward(60_000);
       assert.deepEqual(await feedsOf(server), TWO_AGAIN_URLS);
       await page.getByRole("searchbox").hover();
@@ -130,7 +130,7 @@ describe("remove", { concurrency: 3 }, () => {
         `remove: ${how} before the undo time ends, and another device adds the feed again → it stays`,
         async () => {
           await removeButton(page, "two.example").click();
-          await status(page, en.list.removed(1, "two.example/feed")).waitFor();
+          await status(page, en.list.removed(1, "1", "two.example/feed")).waitFor();
           const { id } = await subscriptionTo(server, THREE[1]);
           // The page has time to save what it does, but does not sync any more.
           if (how === "closed") await closePage(page);
@@ -153,7 +153,7 @@ describe("remove", { concurrency: 3 }, () => {
         const { id, attributes } = await subscriptionTo(server, THREE[0]);
         await context.setOffline(true);
         await removeButton(page, "two.example").click();
-        await status(page, en.list.removed(1, "two.example/feed")).waitFor();
+        await status(page, en.list.removed(1, "1", "two.example/feed")).waitFor();
         await closePage(page);
         assert.deepEqual(await feedsOf(server), TWO_AGAIN_URLS);
         await context.setOffline(false);
@@ -182,7 +182,7 @@ describe("remove", { concurrency: 3 }, () => {
         await subscribe(server, THREE.slice(0, 2));
         await removeButton(page, "two.example").click();
         await removeButton(page, "one.example").click();
-        await status(page, en.list.removed(2, "")).waitFor();
+        await status(page, en.list.removed(2, "2", "")).waitFor();
         await leavePage();
         await until(() => feedsOf(server), [THREE[2]] as string[]);
         if (page.url() === "about:blank") await page.goto("/");

@@ -268,7 +268,7 @@ describe("sessions", { concurrency: 3 }, () => {
       "tabs: someone else signs in while a removal can be undone → nothing is removed for them",
       async () => {
         await button(page, list.remove("shared.example/feed")).click();
-        await page.getByText(list.removed(1, "shared.example/feed")).hover();
+        await page.getByText(list.removed(1, "1", "shared.example/feed")).hover();
         // The cookie of the other user is set before this page learns of it.
         await context.addCookies([{ name: "earmark", value: bob.session, url: server.url, httpOnly: true }]);
         const tab = await openTab();

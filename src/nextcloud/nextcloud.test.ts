@@ -64,7 +64,7 @@ test("Nextcloud login: started and allowed → responses with absolute URLs", ()
   });
 });
 
-test("OCS: an app password → in the element `apppassword`; none → OK", () => {
+test("OCS: an app password → in the element `apppassword`; none → status code 200", () => {
   assert.match(writeOcsResponse("emk_x"), /<apppassword>emk_x<\/apppassword>/);
   assert.match(writeOcsResponse(), /<statuscode>200<\/statuscode>/);
 });

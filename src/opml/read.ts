@@ -81,7 +81,7 @@ interface OpenFolder {
 /**
  * Collects the feeds in the outlines. Uses htmlparser2's tokenizer but not its parser: the parser keeps every attribute
  * value in full, and its stack of open elements takes quadratic time in deeply nested files. This class remembers only
- * the outermost folders. Unclosed and misnested tags do no harm.
+ * as many levels of folders as it can use. Unclosed and misnested tags do no harm.
  */
 class OutlineReader implements TokenizerCallbacks {
   // Entities are decoded only after a value is complete and its length has been checked.
@@ -108,7 +108,7 @@ class OutlineReader implements TokenizerCallbacks {
   #line = 1;
   /** Position of the next line break in the decoded file; infinity if the rest of the chunk has none. */
   #lineBreak = Number.POSITIVE_INFINITY;
-  /** The line on which the current tag or comment starts. Set when the text, tag or comment before it ends. */
+  /** The line of the current tag; before its name is read, and in comments, the line on which the text before it ended. */
   #markupLine = 1;
   /**
    * The line of the last start tag, if it looks like a feed but has no URL. Reported only if nothing is nested in it.

@@ -121,7 +121,7 @@ function writeCategory(folder: string): string {
   return `/${folder.replaceAll("%", "%25").replaceAll(",", "%2C")}`;
 }
 
-/** Titles, folders and URLs have no control characters, but may have other characters that XML forbids. */
+/** Also replaces two characters that XML forbids. It forbids control characters too, but titles, folders and URLs have none. */
 function escapeAttribute(text: string): string {
   return text
     .replaceAll("&", "&amp;")

@@ -28,7 +28,7 @@ import {
 } from "./server.ts";
 import { createState } from "./state.ts";
 import { discardRemovals, type Identified, readRemovals, storeRemovals } from "./unfinished-removals.ts";
-import { translation } from "./words/index.ts";
+import { formatNumber, translation } from "./words/index.ts";
 
 interface SubscriptionList {
   /** Oldest first, with the edits that the server does not have yet. */
@@ -219,7 +219,7 @@ export function remove(subscriptions: readonly Subscription[]): void {
   undoable = [];
   hide(subscriptions);
   storeRemovals(owner, subscriptions, Date.now() + FINISH_AFTER_MS);
-  showNotice(list.removed(all.length, nameOf(first)), {
+  showNotice(list.removed(all.length, formatNumber(all.length), nameOf(first)), {
     label: list.undo,
     onClick: undo,
     onDismiss: removeUndoable,

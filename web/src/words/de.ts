@@ -45,7 +45,8 @@ export const de: Words = {
     remove: (name) => `${name} entfernen`,
     showSecrets: "Vollständige URL anzeigen",
     hideSecrets: "Geheimes in dieser URL verbergen",
-    removed: (n, name) => (n === 1 ? `${name} wurde entfernt.` : `${n} Abonnements wurden entfernt.`),
+    removed: (n, formatted, name) =>
+      n === 1 ? `${name} wurde entfernt.` : `${formatted} Abonnements wurden entfernt.`,
     undo: "Rückgängig",
     undone: "Wieder in deiner Liste.",
     notRemoved: "Die Änderung konnte nicht gespeichert werden. Nichts wurde entfernt.",

@@ -1,6 +1,6 @@
 /**
- * The strings that the page loads at startup. Strings that depend on a number are functions of the number and its
- * formatted form, such as "1,234".
+ * The strings that the page loads at startup. A string with a number that can be large takes its formatted form, such as
+ * "1,234", and also the number itself if the grammar depends on it.
  */
 export const en = {
   /** The thousands separator. */
@@ -48,7 +48,8 @@ export const en = {
     remove: (name: string) => `Remove ${name}`,
     showSecrets: "Show the full URL",
     hideSecrets: "Hide secrets in this URL",
-    removed: (n: number, name: string) => (n === 1 ? `Removed ${name}.` : `Removed ${n} subscriptions.`),
+    removed: (n: number, formatted: string, name: string) =>
+      n === 1 ? `Removed ${name}.` : `Removed ${formatted} subscriptions.`,
     undo: "Undo",
     undone: "Back in your list.",
     notRemoved: "Couldn’t save this change. Nothing was removed.",

@@ -45,7 +45,8 @@ export const es: Words = {
     remove: (name) => `Quitar ${name}`,
     showSecrets: "Mostrar la URL completa",
     hideSecrets: "Ocultar los datos secretos de esta URL",
-    removed: (n, name) => (n === 1 ? `Se ha quitado ${name}.` : `Se han quitado ${n} suscripciones.`),
+    removed: (n, formatted, name) =>
+      n === 1 ? `Se ha quitado ${name}.` : `Se han quitado ${formatted} suscripciones.`,
     undo: "Deshacer",
     undone: "De vuelta en tu lista.",
     notRemoved: "No se pudo guardar el cambio. No se ha quitado nada.",

@@ -46,7 +46,7 @@ export const fr: Words = {
     remove: (name) => `Retirer ${name}`,
     showSecrets: "Afficher l’URL complète",
     hideSecrets: "Masquer les secrets de cette URL",
-    removed: (n, name) => (n === 1 ? `${name} a été retiré.` : `${n} abonnements ont été retirés.`),
+    removed: (n, formatted, name) => (n === 1 ? `${name} a été retiré.` : `${formatted} abonnements ont été retirés.`),
     undo: "Annuler",
     undone: "De retour dans votre liste.",
     notRemoved: "Impossible d’enregistrer la modification. Rien n’a été supprimé.",

@@ -45,7 +45,7 @@ export const zh: Words = {
     remove: (name) => `移除 ${name}`,
     showSecrets: "显示完整 URL",
     hideSecrets: "隐藏此 URL 中的私密信息",
-    removed: (n, name) => (n === 1 ? `已移除 ${name}。` : `已移除 ${n} 个订阅。`),
+    removed: (n, formatted, name) => (n === 1 ? `已移除 ${name}。` : `已移除 ${formatted} 个订阅。`),
     undo: "撤销",
     undone: "已恢复到列表中。",
     notRemoved: "无法保存此更改，没有移除任何内容。",
