@@ -121,7 +121,7 @@ function writeCategory(folder: string): string {
   return `/${folder.replaceAll("%", "%25").replaceAll(",", "%2C")}`;
 }
 
-/** Also replaces two characters that XML forbids. It forbids control characters too, but titles, folders and URLs have none. */
+/** Also replaces two characters that XML forbids. It forbids control characters too, but the texts have none. */
 function escapeAttribute(text: string): string {
   return text
     .replaceAll("&", "&amp;")
