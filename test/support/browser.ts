@@ -214,6 +214,8 @@ export async function assertAccessible(page: Page): Promise<void> {
       throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
     return result.value as T;
   };
+  // After a resize, the page lays out its rows again in the next frame.
+  await evaluate("new Promise((resolve) => requestAnimationFrame(resolve)).then(() => undefined)");
   // Unlike a script element, this is not subject to the content security policy.
   if (await evaluate(`typeof axe === "undefined"`)) await evaluate(`(() => {${AXE}})(), undefined`);
   const options = { runOnly: { type: "tag", values: TAGS }, resultTypes: ["violations"] };
