@@ -78,8 +78,9 @@ export class WriteQueue<Job, Result> {
       const results = await this.#writeGroup(group.map(({ job }) => job));
       this.#lastLoad = group.length + this.#queue.length;
       this.#onGroup?.(operations, (performance.now() - started) / 1000);
+      // Each result in a callback of its own, so that the first response is sent before the next one is prepared.
       return () => {
-        for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
+        for (const [index, { resolve }] of group.entries()) setImmediate(resolve, results[index] as Result);
       };
     } catch (error) {
       return () => {
