@@ -2,11 +2,10 @@ import { parentPort } from "node:worker_threads";
 import type { UploadedAction } from "../episode-actions.ts";
 import { type ErrorObject, RequestFailure } from "../errors.ts";
 import { parseJson } from "../jsonapi/json.ts";
-import { type Operation, readOperations } from "../jsonapi/operations.ts";
+import { readOperations } from "../jsonapi/operations.ts";
 import { InvalidOpml } from "../opml/entry.ts";
 import { type PackedActions, packActions } from "../packed-actions.ts";
 import { APP_READERS, type AppDocument } from "./app-documents.ts";
-import { type PackedOperations, packOperations } from "./packed-operations.ts";
 import { free } from "./receiving.ts";
 
 /** The worker thread that parses long bodies. It returns the items in pieces, on request. */
@@ -22,7 +21,6 @@ export type ParseJob =
 
 export type ParsedPiece =
   | { readonly entries: readonly unknown[]; readonly isLast: boolean }
-  | { readonly operations: PackedOperations; readonly isLast: boolean }
   | { readonly actions: PackedActions; readonly isLast: boolean }
   | { readonly error: ErrorObject }
   | { readonly opmlError: string; readonly line: number | undefined }
@@ -35,10 +33,7 @@ const PIECE_ITEMS = 1_000;
 /** An operation with 20 folders has 29 values. */
 const VALUES_PER_OPERATION = 32;
 
-type Parsed =
-  | { readonly entries: readonly unknown[] }
-  | { readonly operations: readonly Operation[] }
-  | { readonly actions: readonly UploadedAction[] };
+type Parsed = { readonly entries: readonly unknown[] } | { readonly actions: readonly UploadedAction[] };
 
 let parsed: Parsed = { entries: [] };
 let returned = 0;
@@ -70,7 +65,7 @@ async function parse(job: ParseJob): Promise<Parsed> {
   if (job.kind === "actions") return { actions: APP_READERS.actions(body) };
   if (job.kind !== "operations") return { entries: APP_READERS[job.kind](body) };
   const { maxOperations, basePath } = job;
-  return { operations: readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, basePath) };
+  return { entries: readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, basePath) };
 }
 
 function nextPiece(): ParsedPiece {
@@ -83,6 +78,5 @@ function nextPiece(): ParsedPiece {
 
 function pieceOf(all: Parsed, from: number, to: number) {
   if ("actions" in all) return { actions: packActions(all.actions.slice(from, to)), isLast: to >= all.actions.length };
-  if ("entries" in all) return { entries: all.entries.slice(from, to), isLast: to >= all.entries.length };
-  return { operations: packOperations(all.operations.slice(from, to)), isLast: to >= all.operations.length };
+  return { entries: all.entries.slice(from, to), isLast: to >= all.entries.length };
 }

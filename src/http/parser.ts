@@ -5,7 +5,6 @@ import { InvalidOpml } from "../opml/entry.ts";
 import { unpackActions } from "../packed-actions.ts";
 import { nextReply } from "../worker-reply.ts";
 import type { Owner } from "./budget.ts";
-import { unpackOperations } from "./packed-operations.ts";
 import { MORE, type ParsedPiece, type ParseJob } from "./parser-worker.ts";
 
 type Spend = (operations: number) => Promise<void> | void;
@@ -181,7 +180,7 @@ class ParserThread {
 
 function itemsOf(piece: Extract<ParsedPiece, { readonly isLast: boolean }>): readonly unknown[] {
   if ("actions" in piece) return unpackActions(piece.actions);
-  return "entries" in piece ? piece.entries : unpackOperations(piece.operations);
+  return piece.entries;
 }
 
 function tooComplex({ kind }: ParseJob): Error {

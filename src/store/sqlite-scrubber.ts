@@ -1,7 +1,8 @@
 import type { DatabaseSync } from "node:sqlite";
+import type { ChangeResult } from "../list.ts";
 import { completesDeletion } from "./sqlite-accounts.ts";
 import { WRITER_BUSY_MS } from "./sqlite-file.ts";
-import { hasOnlyAdds, type Job, type JobResult } from "./sqlite-jobs.ts";
+import type { Job, JobResult } from "./sqlite-jobs.ts";
 
 /** How long to wait for readers of the log. Writers are blocked for as long. */
 const READERS_MS = 20;
@@ -33,7 +34,7 @@ export class Scrubber {
 
   note(job: Job, result: JobResult): void {
     if (job.kind === "probe" || result === "access-revoked") return;
-    if (job.kind === "change") this.#hasRemoved ||= !hasOnlyAdds(job.changes);
+    if (job.kind === "change") this.#hasRemoved ||= typeof result === "object" && result.results.some(mayReplace);
     else if (job.kind === "app" || job.kind === "podcast") this.#hasRemoved = true;
     else if (job.kind === "forget") this.#hasRemoved ||= Number(result) > 0;
     else {
@@ -74,4 +75,9 @@ export class Scrubber {
   #get(pragma: string): Record<string, unknown> {
     return this.#database.prepare(`pragma ${pragma}`).get() ?? {};
   }
+}
+
+/** Whether a change may have removed or replaced a row: an update or a removal, not a refusal. */
+function mayReplace(result: ChangeResult<string>): boolean {
+  return result !== "added" && !("code" in result);
 }

@@ -4,14 +4,7 @@ import { bytesOf } from "./keys.ts";
 import { AccountWriter } from "./sqlite-accounts.ts";
 import { AppWriter } from "./sqlite-apps.ts";
 import { isBusy, isFull, openConnection, sleep, WRITER_BUSY_MS } from "./sqlite-file.ts";
-import {
-  type Authorized,
-  type GroupResult,
-  type GroupWriter,
-  type Job,
-  type JobResult,
-  unpackChanges,
-} from "./sqlite-jobs.ts";
+import type { Authorized, GroupResult, GroupWriter, Job, JobResult } from "./sqlite-jobs.ts";
 import { ListWriter } from "./sqlite-list.ts";
 import { PodcastWriter } from "./sqlite-podcasts.ts";
 import { touch } from "./sqlite-schema.ts";
@@ -99,7 +92,7 @@ class Connection {
     if (job.kind === "app") return this.#apps.apply(job.user, job.change, job.at);
     const { at, maxTotal } = job;
     const sequenceBefore = list.sequence;
-    const results = unpackChanges(job.changes).map((change) => list.apply(change, at, maxTotal));
+    const results = job.changes.map((change) => list.apply(change, at, maxTotal));
     return { results, sequenceBefore, sequence: list.sequence };
   }
 

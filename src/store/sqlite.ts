@@ -28,7 +28,7 @@ import { sampleQuery, toSample } from "./sample.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimAndMigrate, openConnection, shareFile, wrapReadErrors } from "./sqlite-file.ts";
-import { authorizedBy, type GroupWriter, type Job, type JobResult, packChanges } from "./sqlite-jobs.ts";
+import { authorizedBy, type GroupWriter, type Job, type JobResult } from "./sqlite-jobs.ts";
 import { REMOVAL_BATCH_SIZE } from "./sqlite-list.ts";
 import { SqlitePeople } from "./sqlite-people.ts";
 import { type PodcastChange, SqlitePodcasts } from "./sqlite-podcasts.ts";
@@ -99,8 +99,7 @@ class SqliteStore implements Store {
 
   async change(caller: Caller, changes: readonly Change[], at: Date): ReturnType<Store["change"]> {
     const { user, maxSubscriptions: max } = caller;
-    const packed = packChanges(changes);
-    const job = { kind: "change", user, changes: packed, maxTotal: max, ...authorizedBy(caller, at) } as const;
+    const job = { kind: "change", user, changes, maxTotal: max, ...authorizedBy(caller, at) } as const;
     const done = await this.#write(job, changes.length);
     if (typeof done === "number") throw new Error("the writer replied to another job");
     if (done.sequence > done.sequenceBefore) this.#onChange(user, done);
