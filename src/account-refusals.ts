@@ -1,7 +1,11 @@
-/** Why a request about an account was refused; each API words it in its own way. */
+/** Why a request about an account was refused. Each API turns it into an error of its own. */
 export type AccountRefusal =
-  | { readonly reason: "too-often"; readonly wait: number }
-  | { readonly reason: "wrong-password" | "no-password" | "disabled" | "last-admin" | "gone" | "full" }
+  | { readonly reason: "too-often"; readonly waitMs: number }
+  | { readonly reason: "wrong-password" | "no-password" | "disabled" | "last-admin" }
+  /** The account, credential or app login no longer exists. */
+  | { readonly reason: "gone" }
+  /** There is already the maximum number of tokens, passkeys, identities or links. */
+  | { readonly reason: "full" }
   | { readonly reason: "name-taken" | "not-invited" | "sign-up-closed" | "invalid-link" }
   | { readonly reason: "identity-taken" | "invalid-passkey" }
   | { readonly reason: "invalid"; readonly member: "name" | "password"; readonly detail: string };

@@ -109,7 +109,7 @@ export class Accounts {
   /** Counts an attempt to sign in without a password. Undefined if there were not too many. */
   async countAttempt(networks: Networks, at: Date): Promise<AccountRefusal | undefined> {
     const wait = await this.#attempts.count(networks, undefined, at);
-    return wait > 0 ? { reason: "too-often", wait } : undefined;
+    return wait > 0 ? { reason: "too-often", waitMs: wait } : undefined;
   }
 
   /** Counts the attempt. An unknown name takes as long as a wrong password, and is refused in the same way. */
@@ -122,7 +122,7 @@ export class Accounts {
     const wait =
       (await this.#attempts.count(networks, name ?? "", at)) ||
       (await this.#failedGuesses.delay(name ?? "", network, at));
-    if (wait > 0) return { reason: "too-often", wait };
+    if (wait > 0) return { reason: "too-often", waitMs: wait };
     const found = name === undefined ? undefined : await this.#store.find(name, "");
     if (!(await verifyPassword(password, found?.passwordHash, network)) || found === undefined) {
       this.#failedGuesses.record(name ?? "", network, at);
@@ -255,7 +255,7 @@ export class Accounts {
   ): Promise<AccountRefusal | undefined> {
     const { current, password, revokesTokens, session, networks } = change;
     const wait = await this.#attempts.count(networks, `#${caller.user}`, at);
-    if (wait > 0) return { reason: "too-often", wait };
+    if (wait > 0) return { reason: "too-often", waitMs: wait };
     const network = widestNetwork(networks);
     const found = await this.#store.get(caller.user);
     if (found?.passwordHash === "") return { reason: "no-password" };

@@ -41,7 +41,7 @@ export const SIGN_IN_ERRORS = {
     status: 403,
     title: "No Account",
     detail:
-      "No account on this server belongs to this identity. If you already have an account here, sign in to it and link the identity; otherwise ask an administrator for an account.",
+      "You have no account on this server. Ask an administrator for one. If you already have one and want to sign in to it with your identity provider, sign in with your password first and link the identity.",
   },
   "untrusted-auth-header": {
     status: 403,

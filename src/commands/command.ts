@@ -32,7 +32,7 @@ export const OPTIONS = {
   note: ["TEXT", "Note for administrators, such as who the invitation is for"],
   label: ["TEXT", "Label to recognize the token by, such as AntennaPod (required)"],
   "read-only": ["", "Create a token that cannot change anything"],
-  days: ["N", "Days until an invitation (default: 7) or a token (default: never) expires"],
+  days: ["N", "Days until the token expires (default: never)"],
   folder: ["PATH", "Folder to move to, such as News/Tech"],
   from: ["URL", "Database to copy (required)"],
   to: ["URL", "Empty database to copy to (required)"],
@@ -53,6 +53,8 @@ export interface Command {
   /** Names of the arguments. The last may be `NAME...` for one or more, or `[NAME...]` for any number. */
   readonly operands: readonly string[];
   readonly options: readonly OptionName[];
+  /** Descriptions of options that mean something else in this command. */
+  readonly meanings?: Readonly<Partial<Record<OptionName, string>>>;
   readonly summary: string;
   readonly examples: readonly (readonly [line: string, meaning: string])[];
   /** Resolves to an exit code. */

@@ -215,6 +215,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   doctor: {
     operands: [],
     options: ["json", "server"],
+    meanings: { server: "Also check the server at this URL, and the reverse proxy in front of it" },
     summary: "Check the installation and suggest fixes",
     examples: [["earmark doctor --server https://pods.example", "Also check this server and its reverse proxy"]],
     run: async (terminal, options) =>

@@ -23,7 +23,7 @@ ${columns(examples)}
 Commands (see earmark COMMAND --help):
 ${columns(listCommands(""))}
 Global options:
-${columns([...COMMON_OPTIONS, "version" as const].map(describe))}
+${columns([...COMMON_OPTIONS, "version" as const].map((option) => describe(option)))}
 Exit codes:
   0 success    1 failure, or partial failure    64 invalid usage    69 no suitable Node.js found    78 invalid settings
 
@@ -48,7 +48,8 @@ function listCommands(prefix: string): (readonly [usage: string, summary: string
   );
 }
 
-export function writeCommandHelp(name: string, { operands, options, summary, examples }: Command): string {
+export function writeCommandHelp(name: string, command: Command): string {
+  const { operands, options, meanings, summary, examples } = command;
   return `Usage: earmark ${[name, ...operands].join(" ")} [OPTION...]
 
 ${summary}.
@@ -56,12 +57,12 @@ ${summary}.
 Examples:
 ${columns(examples)}
 Options:
-${columns([...options, ...COMMON_OPTIONS].map(describe))}`;
+${columns([...options, ...COMMON_OPTIONS].map((option) => describe(option, meanings?.[option])))}`;
 }
 
-function describe(option: OptionName): readonly [string, string] {
+function describe(option: OptionName, ownMeaning?: string): readonly [string, string] {
   const [value, meaning] = OPTIONS[option];
-  return [`--${option}${value === "" ? "" : ` ${value}`}`, meaning];
+  return [`--${option}${value === "" ? "" : ` ${value}`}`, ownMeaning ?? meaning];
 }
 
 function columns(rows: readonly (readonly [string, string])[]): string {

@@ -84,6 +84,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
   "user invite": {
     operands: [],
     options: ["days", "note"],
+    meanings: { days: "Days until the invitation expires (default: 7)" },
     summary: "Create a link that lets one person create an account",
     examples: [["earmark user invite --days 2 --note Ann", "Create a link that expires in two days"]],
     run: (terminal, options) =>

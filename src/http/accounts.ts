@@ -253,7 +253,7 @@ export function toFailure(
 ): RequestFailure {
   switch (refusal.reason) {
     case "too-often":
-      return failure("too-many-attempts", retryAfter(refusal.wait));
+      return failure("too-many-attempts", retryAfter(refusal.waitMs));
     case "invalid":
       return invalidAttribute(refusal.member, refusal.detail);
     case "wrong-password":

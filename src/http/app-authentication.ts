@@ -128,7 +128,7 @@ async function readUser(
   if (credentials !== undefined) {
     const user = await signIn.withPassword({ ...credentials, networks }, at);
     if (!isAccountRefusal(user)) return user;
-    if (user.reason === "too-often") throw failure("too-many-attempts", retryAfter(user.wait));
+    if (user.reason === "too-often") throw failure("too-many-attempts", retryAfter(user.waitMs));
     if (user.reason !== "disabled") logFailedSignIn(request, readClient, "app");
     throw failure("invalid-credentials");
   }

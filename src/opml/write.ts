@@ -23,12 +23,12 @@ export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => u
       return item === undefined || title === undefined ? item : { ...item, title };
     });
   };
-  async function* readBatches() {
+  async function* titledBatches() {
     for await (const items of subscriptionBatches(store, user, requireAccess))
       yield (await addTitles(items)).filter((item) => item !== undefined);
   }
   return {
-    batches: readBatches(),
+    batches: titledBatches(),
     async find(ids) {
       await requireAccess?.();
       const keys = ids.map((id) => ({ id }));

@@ -64,7 +64,7 @@ export const en = {
   deleteOwnLead: "This deletes your account and all your data, and cannot be undone.",
   forgetLead:
     "Your subscriptions and play positions are kept. The device is listed again if its app syncs; to prevent that, revoke the app’s access.",
-  otherAppLead: "Any app that syncs with gPodder, Nextcloud gPodder Sync or Earmark itself can connect:",
+  otherAppLead: "Any app that supports gpodder.net, Nextcloud gPodder Sync or Earmark can connect:",
   actions: {
     "account-created": (target: string) => `Created the account ${target}`,
     "account-joined": (target: string) => `Accepted an invitation as ${target}`,

@@ -1,6 +1,6 @@
 /**
- * The strings that the page loads at startup. A string with a number that can be large takes its formatted form, such as
- * "1,234", and also the number itself if the grammar depends on it.
+ * The strings that the page loads at startup. If a string contains a number that can be large, its function takes the
+ * number as text, such as "1,234", and also as a number if the grammar depends on it.
  */
 export const en = {
   /** The thousands separator. */
