@@ -1,8 +1,4 @@
-import type { AppStore } from "./app-store.ts";
-import type { PeopleStore } from "./people-store.ts";
-import type { PodcastStore } from "./podcast-store.ts";
-import type { StoreSample } from "./store-size.ts";
-import type { Actor, Caller, SubscriptionStore, UserId } from "./subscriptions.ts";
+import type { Actor, Caller, UserId } from "./subscriptions.ts";
 
 export interface Account {
   readonly user: UserId;
@@ -217,23 +213,4 @@ export interface SharedLimits {
   read(key: string): Promise<number | undefined>;
   /** False, without a change, if the number is no longer `expected`. */
   replace(key: string, expected: number | undefined, next: number): Promise<boolean>;
-}
-
-/** Everything an engine stores. */
-export interface Store extends SubscriptionStore {
-  readonly accounts: AccountStore;
-  readonly people: PeopleStore;
-  readonly apps: AppStore;
-  readonly podcasts: PodcastStore;
-  /** Reads the accounts and the lists with the lowest user ids, at most `size` of each. */
-  sample(size: number): Promise<StoreSample>;
-  /** Connections to a database server; undefined for an engine without one. */
-  readonly connections: (() => ConnectionCounts) | undefined;
-}
-
-export interface ConnectionCounts {
-  readonly used: number;
-  readonly idle: number;
-  /** Requests that wait for a connection. */
-  readonly waiting: number;
 }

@@ -1,11 +1,12 @@
 import { readName } from "../account-names.ts";
 import { type AccountRefusal, isAccountRefusal } from "../account-refusals.ts";
-import { type Account, isValidAt, type Store } from "../account-store.ts";
+import { type Account, isValidAt } from "../account-store.ts";
 import { Accounts, MAX_TOKENS } from "../accounts.ts";
 import { AppSync } from "../app-sync.ts";
 import { validateLabel } from "../jsonapi/accounts.ts";
 import { writeAccountExport } from "../jsonapi/export.ts";
 import { displayNameOf } from "../store/store-options.ts";
+import type { Store } from "../store.ts";
 import { asUser, subscriptionBatches } from "../subscriptions.ts";
 import { UserError } from "../user-error.ts";
 import { openDatabase } from "./database.ts";

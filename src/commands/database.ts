@@ -1,6 +1,6 @@
-import type { Store } from "../account-store.ts";
 import { engineFor, openStore } from "../store/engines.ts";
 import { displayNameOf, type StoreOptions } from "../store/store-options.ts";
+import type { Store } from "../store.ts";
 import { UserError } from "../user-error.ts";
 import type { Terminal } from "./terminal.ts";
 

@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { after, test } from "node:test";
 import { ATOMIC, add, callServer, newId } from "../../test/support/server.ts";
-import type { AccountStore, Store } from "../account-store.ts";
+import type { AccountStore } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { readConfig } from "../config.ts";
 import type { PeopleStore } from "../people-store.ts";
 import type { PodcastStore } from "../podcast-store.ts";
+import type { Store } from "../store.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import { createServer } from "./server.ts";
 

@@ -1,10 +1,10 @@
-import type { Store } from "../account-store.ts";
 import type { Accounts } from "../accounts.ts";
 import type { AppSignIn } from "../app-sign-in.ts";
 import type { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
 import type { People } from "../people.ts";
 import type { Scheduler } from "../podcasts/scheduler.ts";
+import type { Store } from "../store.ts";
 import type { Authenticate } from "./authenticate.ts";
 import type { ReadClient, ServerUrlOf } from "./client-address.ts";
 import type { EventHub } from "./event-hub.ts";

@@ -1,4 +1,4 @@
-import type { Store } from "../account-store.ts";
+import type { Store } from "../store.ts";
 import { type Subscription, subscriptionBatches, type UserId } from "../subscriptions.ts";
 
 /**

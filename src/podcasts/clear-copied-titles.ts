@@ -1,4 +1,5 @@
-import { NOBODY, type Store } from "../account-store.ts";
+import { NOBODY } from "../account-store.ts";
+import type { Store } from "../store.ts";
 import { AccessRevoked, asUser, type UserId } from "../subscriptions.ts";
 
 const BATCH_SIZE = 100;

@@ -1,5 +1,5 @@
-import type { Store } from "../account-store.ts";
 import type { FetchConfig } from "../config.ts";
+import type { Store } from "../store.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
 import type { FeedOutcome } from "./feed.ts";
 import { Scheduler } from "./scheduler.ts";

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { NOBODY, type Store } from "../account-store.ts";
+import { NOBODY } from "../account-store.ts";
 import type { DueFeed, PodcastRecord, StoredArtwork, SubscribedFeed } from "../podcast-store.ts";
+import type { Store } from "../store.ts";
 import type { OnChange, UserId } from "../subscriptions.ts";
 import { clearCopiedTitles } from "./clear-copied-titles.ts";
 import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "./feed.ts";

@@ -3,9 +3,9 @@ import { randomUUID } from "node:crypto";
 import { after, describe } from "node:test";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { addTo, removeFrom } from "../../test/support/lists.ts";
-import type { Store } from "../account-store.ts";
 import { Accounts, hashSecret } from "../accounts.ts";
 import { People } from "../people.ts";
+import type { Store } from "../store.ts";
 import { AccessRevoked, asUser, type UserId } from "../subscriptions.ts";
 
 import { describeAccountChanges } from "./accounts-changes.suite.ts";

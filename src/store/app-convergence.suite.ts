@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AppClient, CLIENT_KINDS, feedOf, type SyncServer, spell } from "../../test/support/app-clients.ts";
-import type { Store } from "../account-store.ts";
 import type { Client } from "../app-store.ts";
 import { AppSync } from "../app-sync.ts";
 import { toAddition } from "../imports.ts";
+import type { Store } from "../store.ts";
 import { type Addition, asUser, positionAt, subscriptionBatches, type UserId } from "../subscriptions.ts";
 
 const SEED = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);

@@ -3,9 +3,9 @@ import { randomUUID } from "node:crypto";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { collect } from "../../test/support/app-clients.ts";
-import type { Store } from "../account-store.ts";
 import { AppSync } from "../app-sync.ts";
 import type { UploadedAction } from "../episode-actions.ts";
+import type { Store } from "../store.ts";
 import { AccessRevoked, asUser, type Caller, type UserId } from "../subscriptions.ts";
 import { credential, NOW, newAccountNamed, SERVER } from "./accounts-test-support.ts";
 

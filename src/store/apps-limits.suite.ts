@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Store } from "../account-store.ts";
 import { AppSync } from "../app-sync.ts";
 import { MAX_ACTIONS } from "../episode-actions.ts";
+import type { Store } from "../store.ts";
 import { asUser } from "../subscriptions.ts";
 import { KEPT_MARKS } from "../sync-marks.ts";
 import { play } from "./apps-test-support.ts";

@@ -1,8 +1,8 @@
 import { collect } from "../../test/support/app-clients.ts";
-import type { Store } from "../account-store.ts";
 import type { Client } from "../app-store.ts";
 import { AppSync } from "../app-sync.ts";
 import type { UploadedAction } from "../episode-actions.ts";
+import type { Store } from "../store.ts";
 import { asUser, type UserId } from "../subscriptions.ts";
 
 export const START = Date.parse("2026-01-02T03:04:05.678Z");

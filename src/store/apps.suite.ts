@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import type { Store } from "../account-store.ts";
 import { MAX_DEVICES } from "../app-store.ts";
 import { toAddition } from "../imports.ts";
+import type { Store } from "../store.ts";
 import { type Addition, asUser } from "../subscriptions.ts";
 import { A, B, createAppContext, HOUR, play, START, url } from "./apps-test-support.ts";
 

@@ -1,4 +1,4 @@
-import type { Store } from "../account-store.ts";
+import type { Store } from "../store.ts";
 import { UserError } from "../user-error.ts";
 import { displayNameOf, type Finding, type MigrateOptions, type StoreOptions } from "./store-options.ts";
 import type { Archive, Target } from "./tables.ts";

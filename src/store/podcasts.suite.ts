@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { createPodcast } from "../../test/support/fetching.ts";
-import { NOBODY, type Store } from "../account-store.ts";
+import { NOBODY } from "../account-store.ts";
 import { readFeedUrl } from "../feed-url.ts";
 import { newRecord, type PodcastRecord, type SubscribedFeed } from "../podcast-store.ts";
+import type { Store } from "../store.ts";
 import { asUser, type UserId } from "../subscriptions.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");

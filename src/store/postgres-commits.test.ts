@@ -14,7 +14,7 @@ import {
   total,
   USER,
 } from "../../test/support/postgres-stores.ts";
-import type { Store } from "../account-store.ts";
+import type { Store } from "../store.ts";
 import {
   AccessRevoked,
   type Addition,

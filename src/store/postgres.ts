@@ -1,9 +1,10 @@
-import type { AccountStore, ConnectionCounts, Store } from "../account-store.ts";
+import type { AccountStore } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { type KeyedChange, toOutcome } from "../list.ts";
 import type { PeopleStore } from "../people-store.ts";
 import type { PodcastStore } from "../podcast-store.ts";
+import type { ConnectionCounts, Store } from "../store.ts";
 import type { StoreSample } from "../store-size.ts";
 import {
   AccessRevoked,

@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { addTo, removeFrom } from "../../test/support/lists.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
-import type { Store } from "../account-store.ts";
+import type { Store } from "../store.ts";
 import { type Addition, asUser } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
 

@@ -1,10 +1,11 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import { type AccountStore, NOBODY, type Store } from "../account-store.ts";
+import { type AccountStore, NOBODY } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
 import { toOutcome } from "../list.ts";
 import type { PeopleStore } from "../people-store.ts";
 import type { PodcastStore } from "../podcast-store.ts";
+import type { Store } from "../store.ts";
 import type { StoreSample } from "../store-size.ts";
 import {
   AccessRevoked,

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { isAccountRefusal } from "../../src/account-refusals.ts";
-import type { Store } from "../../src/account-store.ts";
 import { Accounts } from "../../src/accounts.ts";
 import { startAppLogin } from "../../src/app-logins.ts";
 import { linkIdentity } from "../../src/identities.ts";
 import { Signatures } from "../../src/signatures.ts";
+import type { Store } from "../../src/store.ts";
 import { asUser } from "../../src/subscriptions.ts";
 import {
   ARTWORK,

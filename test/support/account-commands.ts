@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { isAccountRefusal } from "../../src/account-refusals.ts";
-import type { Store } from "../../src/account-store.ts";
 import { Accounts } from "../../src/accounts.ts";
+import type { Store } from "../../src/store.ts";
 import { asUser } from "../../src/subscriptions.ts";
 import { createAccount } from "./accounts.ts";
 import { lines, runInProcess, serveInProcess, withStore } from "./commands.ts";

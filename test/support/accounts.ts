@@ -3,9 +3,10 @@ import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isAccountRefusal } from "../../src/account-refusals.ts";
-import { NOBODY, type Store } from "../../src/account-store.ts";
+import { NOBODY } from "../../src/account-store.ts";
 import { Accounts } from "../../src/accounts.ts";
 import { People } from "../../src/people.ts";
+import type { Store } from "../../src/store.ts";
 import { asUser, type UserId } from "../../src/subscriptions.ts";
 import { type CallOptions, callServer, isStream, PLAIN } from "./server.ts";
 

@@ -1,7 +1,7 @@
 import { after } from "node:test";
-import type { Store } from "../../src/account-store.ts";
 import { openStore } from "../../src/store/engines.ts";
 import type { StoreOptions } from "../../src/store/store-options.ts";
+import type { Store } from "../../src/store.ts";
 import { StoreUnavailable, type SubscriptionStore } from "../../src/subscriptions.ts";
 import { CONNECT_TIMEOUT, type SharedPostgres } from "./postgres.ts";
 import { startProxy, type Wire } from "./proxy.ts";
