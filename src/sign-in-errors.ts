@@ -41,7 +41,7 @@ export const SIGN_IN_ERRORS = {
     status: 403,
     title: "No Account",
     detail:
-      "You have no account on this server. Ask an administrator for one. If you already have one and want to sign in to it with your identity provider, sign in with your password first and link the identity.",
+      "This sign-in does not belong to an account on this server. If you have an account here, sign in with its password and link your identity to it. Otherwise ask an administrator for an account.",
   },
   "untrusted-auth-header": {
     status: 403,

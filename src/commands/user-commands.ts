@@ -43,7 +43,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["NAME"],
     options: [],
     summary: "Block all access to an account but keep its data",
-    examples: [["earmark user disable ann", "Sign out ann and all her apps"]],
+    examples: [["earmark user disable ann", "Sign out ann and block her apps"]],
     run: (terminal, _options, [name = ""]) =>
       runPeopleCommand(({ changeUser }) => changeUser(terminal, name, "disable")),
   },
@@ -51,7 +51,7 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     operands: ["NAME"],
     options: [],
     summary: "Allow access to a disabled account again",
-    examples: [["earmark user enable ann", "Let ann and her apps sign in again"]],
+    examples: [["earmark user enable ann", "Let ann sign in again; her apps work again too"]],
     run: (terminal, _options, [name = ""]) =>
       runPeopleCommand(({ changeUser }) => changeUser(terminal, name, "enable")),
   },

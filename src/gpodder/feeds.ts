@@ -29,7 +29,8 @@ function readUrls(value: unknown, member: string): string[] {
 }
 
 /**
- * The gPodder API rejects a URL that is in both lists. AntennaPod relies on that to repair its queue of unsent changes.
+ * Rejects an upload in which a URL is both added and removed, as gpodder.net does. AntennaPod relies on that to repair its
+ * queue of unsent changes.
  */
 export function requireDisjoint({ add, remove }: FeedChanges): void {
   const added = new Set(add);

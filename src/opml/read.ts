@@ -108,7 +108,7 @@ class OutlineReader implements TokenizerCallbacks {
   #line = 1;
   /** Position of the next line break in the decoded file; infinity if the rest of the chunk has none. */
   #lineBreak = Number.POSITIVE_INFINITY;
-  /** The line on which the current tag or comment started. Known only once the name of a tag has been read. */
+  /** The line of the tag that is being read; outside tags, the line on which the last tag or text ended. */
   #markupLine = 1;
   /**
    * The line of the last start tag, if it looks like a feed but has no URL. Reported only if nothing is nested in it.

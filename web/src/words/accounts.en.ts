@@ -18,7 +18,7 @@ export const en = {
   disable: "Disable",
   disableLead: "This immediately blocks the account and its apps. Its data is kept.",
   enable: "Enable",
-  enableLead: "This lets the person and their apps sign in again.",
+  enableLead: "The person can sign in again, and their apps have access again.",
   promote: "Make administrator",
   promoteLead: "Administrators can manage all accounts, but not read other people’s lists.",
   demote: "Remove as administrator",
