@@ -53,6 +53,34 @@ test("write queue: jobs arrive while a group is written → they form the next g
   assert.deepEqual([queue.isIdle, reported], [true, [1, 5]]);
 });
 
+test("write queue: a group has several results → each is used before the next, all before the queue is idle", async () => {
+  const { queue, release } = createQueue();
+  const order: string[] = [];
+  const use = async (job: string) => {
+    order.push(await queue.push(job, 1, 1));
+    await Promise.resolve();
+    order.push(`after ${job}`);
+  };
+  const done = Promise.all([use("a"), use("b")]);
+  await nextGroup();
+  release();
+  await queue.whenIdle();
+  assert.deepEqual(order, ["A", "after a", "B", "after b"]);
+  await done;
+});
+
+test("write queue: a group fails at once after another → its error does not overtake the other's results", async () => {
+  const queue = new WriteQueue<string, string>(async (jobs) => {
+    if (jobs.includes("b")) throw new Error("no");
+    return jobs;
+  });
+  const order: string[] = [];
+  const first = queue.push("a", 2_000, 1).then((result) => order.push(result));
+  const second = queue.push("b", 2_000, 1).catch(({ message }: Error) => order.push(message));
+  await Promise.all([first, second]);
+  assert.deepEqual(order, ["a", "no"]);
+});
+
 test("write queue: many operations wait → groups of up to 2,000, or of one job however large", async () => {
   const { queue, groups, release } = createQueue();
   const sizes = { a: 1, b: 1_999, c: 1, d: 1, e: 2_000, f: 2_001, g: 0 };

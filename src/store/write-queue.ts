@@ -47,7 +47,7 @@ export class WriteQueue<Job, Result> {
     return this.#running === undefined;
   }
 
-  /** Resolves when the queue is empty. */
+  /** Resolves when the queue is empty and all results have been passed on. */
   async whenIdle(): Promise<void> {
     await this.#running;
   }
@@ -61,6 +61,10 @@ export class WriteQueue<Job, Result> {
       // The next group is written while the results of this one are sent.
       writing = this.#writeNext();
       settle();
+      if (writing !== undefined) continue;
+      // By then the last result has been used, and may have led to another job.
+      await endOfTurn();
+      writing = this.#writeNext();
     }
     this.#running = undefined;
   }
@@ -84,7 +88,7 @@ export class WriteQueue<Job, Result> {
       };
     } catch (error) {
       return () => {
-        for (const { reject } of group) reject(error);
+        for (const { reject } of group) setImmediate(reject, error);
       };
     }
   }
