@@ -9,6 +9,7 @@ import { temporaryFolder } from "../../test/support/server.ts";
 import type { Store } from "../store.ts";
 import { type Addition, asUser } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
+import { Scrubber } from "./sqlite-scrubber.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const MARKER = /MARK[0-9a-f]{16}/g;
@@ -152,4 +153,39 @@ test("upgrade: an index is replaced, then its rows are deleted → no remnants i
   migrated.exec("pragma secure_delete = on; delete from subscriptions where user_id = 7");
   migrated.close();
   assert.equal(markersIn(file).size, 0);
+});
+
+test("scrubber: sweep after changes → the file is rewritten only if one of them may have removed or replaced a row", () => {
+  const added = { id: randomUUID(), feedUrl: "https://x.example/", subscribedAt: 0, title: null, folders: null };
+  const cases = [
+    ["added", false],
+    [{ code: "already-subscribed", existingId: added.id }, false],
+    [{ code: "not-found" }, false],
+    [added, true],
+  ] as const;
+  for (const [result, isRewritten] of cases) {
+    const database = new DatabaseSync(join(temporaryFolder(), "x.db"));
+    let now = 0;
+    const scrubber = new Scrubber(database, () => now);
+    const by = { admin: undefined, credentialHash: undefined, password: undefined, at: 0 };
+    const sweep = () => {
+      now += 61_000;
+      scrubber.note({ kind: "account", change: { kind: "sweep", at: 0 }, ...by }, 1);
+      scrubber.run();
+    };
+    const pages = () => Number(database.prepare("pragma page_count").get()?.["page_count"]);
+    const fillAndDelete = "insert into t values (zeroblob(200000)); delete from t";
+    database.exec(`create table t (x); ${fillAndDelete}`);
+    // Earlier processes may have removed something, so the first sweep rewrites the file.
+    const before = pages();
+    sweep();
+    const small = pages();
+    assert.ok(small < before);
+    database.exec(fillAndDelete);
+    const job = { kind: "change", user: 1, changes: [], maxTotal: 1, ...by } as const;
+    scrubber.note(job, { results: ["added", result], sequenceBefore: 0, sequence: 1 });
+    sweep();
+    assert.equal(pages() === small, isRewritten, JSON.stringify(result));
+    database.close();
+  }
 });

@@ -22,14 +22,17 @@ const REWRITE_INTERVAL_MS = 60_000;
  */
 export class Scrubber {
   readonly #database: DatabaseSync;
+  readonly #clock: () => number;
   /** Since the last rewrite. True at start, because earlier processes may have removed something. */
   #hasRemoved = true;
   #isFileDue = false;
   #rewrittenAt = Number.NEGATIVE_INFINITY;
   #logDueAt = Number.POSITIVE_INFINITY;
 
-  constructor(database: DatabaseSync) {
+  /** `clock` reads milliseconds that never go back. */
+  constructor(database: DatabaseSync, clock = () => performance.now()) {
     this.#database = database;
+    this.#clock = clock;
   }
 
   note(job: Job, result: JobResult): void {
@@ -48,14 +51,15 @@ export class Scrubber {
 
   /** Runs the scrubs that are due, outside a transaction. A failure is ignored and retried later. */
   run(): void {
-    if (performance.now() < this.#logDueAt) return;
-    this.#logDueAt = performance.now() + RETRY_MS;
+    const now = this.#clock();
+    if (now < this.#logDueAt) return;
+    this.#logDueAt = now + RETRY_MS;
     try {
       this.#database.exec(`pragma busy_timeout = ${READERS_MS}`);
-      const isDue = this.#isFileDue && this.#hasRemoved && performance.now() - this.#rewrittenAt >= REWRITE_INTERVAL_MS;
+      const isDue = this.#isFileDue && this.#hasRemoved && now - this.#rewrittenAt >= REWRITE_INTERVAL_MS;
       if (isDue && this.#isSmall()) {
         this.#database.exec("vacuum");
-        this.#rewrittenAt = performance.now();
+        this.#rewrittenAt = now;
         this.#hasRemoved = false;
       }
       this.#isFileDue = false;
@@ -77,7 +81,7 @@ export class Scrubber {
   }
 }
 
-/** Whether a change may have removed or replaced a row: an update or a removal, not a refusal. */
+/** Whether a change may have removed or replaced a row: anything but a plain addition and a refusal. */
 function mayReplace(result: ChangeResult<string>): boolean {
   return result !== "added" && !("code" in result);
 }
