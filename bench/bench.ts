@@ -162,7 +162,7 @@ export class Bench {
   }
 }
 
-/** Reverses the order every other round, so that pending disk writes of one do not always burden the same other. */
+/** Reverses the order every other turn, so that pending disk writes of one do not always burden the same other. */
 export function inTurns<T>(contenders: readonly T[], round: number): readonly T[] {
   return round % 2 === 0 ? contenders : contenders.toReversed();
 }

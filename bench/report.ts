@@ -3,7 +3,7 @@ import type { Measurement } from "./load.ts";
 
 export type Target = { readonly atLeast: number } | { readonly atMost: number };
 
-/** Ratios or figures, one per round. */
+/** Ratios or figures, one per turn. */
 export interface Comparison {
   /** Unit of the number, such as `of the baseline's rate`. */
   readonly what: string;
@@ -11,7 +11,7 @@ export interface Comparison {
   readonly target?: Target;
 }
 
-/** One contender. Arrays contain a figure per round. */
+/** One contender. Arrays contain a figure per turn. */
 export interface Row {
   readonly name: string;
   readonly requestsPerSecond?: readonly number[];
@@ -54,7 +54,7 @@ export function p99sOf(runs: readonly Measurement[]): number[] {
   return runs.map(({ p99Ms }) => p99Ms);
 }
 
-/** Divides round by round, because adjacent rounds share the background load of the machine. */
+/** Divides turn by turn, because adjacent turns share the background load of the machine. */
 export function compare(what: string, ours: readonly number[], theirs: readonly number[], target?: Target): Comparison {
   const rounds = ours.map((value, index) => value / (theirs[index] ?? Number.NaN));
   return target === undefined ? { what, rounds } : { what, rounds, target };

@@ -2,9 +2,9 @@
 export type AccountRefusal =
   | { readonly reason: "too-often"; readonly waitMs: number }
   | { readonly reason: "wrong-password" | "no-password" | "disabled" | "last-admin" }
-  /** The account, credential or app login no longer exists. */
+  /** The account, credential or app login no longer exists, or is no longer in the state that the request needs. */
   | { readonly reason: "gone" }
-  /** There is already the maximum number of tokens, passkeys, identities or links. */
+  /** There is already the maximum number of such credentials. */
   | { readonly reason: "full" }
   | { readonly reason: "name-taken" | "not-invited" | "sign-up-closed" | "invalid-link" }
   | { readonly reason: "identity-taken" | "invalid-passkey" }

@@ -54,6 +54,13 @@ test("help: all commands, a group and each command → usage, examples, options"
     /^Usage: earmark token create NAME \[OPTION\.\.\.\]\n\n.*\n\nExamples:\n {2}earmark token create ann --label AntennaPod/,
   );
   assert.match(one.stdout, /--read-only/);
+  assert.match(one.stdout, /--days N .*token expires \(default: never\)/);
+  // Two options mean something else in some commands.
+  assert.match(
+    (await runInProcess(["user", "invite", "--help"])).stdout,
+    /--days N .*invitation expires \(default: 7\)/,
+  );
+  assert.match((await runInProcess(["doctor", "--help"])).stdout, /--server URL .*Also check the server/);
   const group = await runInProcess(["token", "--help"]);
   assert.match(group.stdout, /^Usage: earmark token COMMAND \[OPTION\.\.\.\]\n/);
   assert.deepEqual(group.stdout.match(/^ {2}\w+ \w+/gm), ["  token create", "  token list", "  token revoke"]);
