@@ -44,11 +44,11 @@ export async function comparePagesDuringAdds(
   const [here = [], there = []] = contenders.map(({ runs }) => runs);
   const [addedHere = [], addedThere = []] = contenders.map(({ added }) => ratesOf(added));
   const compared = [
-    compare("of the rate when the adds go to another server", ratesOf(here), ratesOf(there), targets.rate),
-    compare("times the p99 when the adds go to another server", p99sOf(here), p99sOf(there), targets.p99),
+    compare("of the rate measured while the adds go to another server", ratesOf(here), ratesOf(there), targets.rate),
+    compare("times the p99 measured while the adds go to another server", p99sOf(here), p99sOf(there), targets.p99),
   ];
   const slowed = compare(
-    "of the adds' rate when the pages are read from another server",
+    "of the adds' rate measured while the pages are read from another server",
     addedHere,
     addedThere,
     targets.adds,

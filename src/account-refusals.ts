@@ -6,7 +6,7 @@ export type AccountRefusal =
   | { readonly reason: "gone" }
   /** There is already the maximum number of such credentials. */
   | { readonly reason: "full" }
-  | { readonly reason: "name-taken" | "not-invited" | "sign-up-closed" | "invalid-link" }
+  | { readonly reason: "name-taken" | "invalid-invitation" | "sign-up-closed" | "invalid-link" }
   | { readonly reason: "identity-taken" | "invalid-passkey" }
   | { readonly reason: "invalid"; readonly member: "name" | "password"; readonly detail: string };
 

@@ -110,9 +110,9 @@ export interface NewAccountDecision {
 export function decideNewAccount(
   { isCreatedByOperator, invitationHash }: NewAccount,
   { hasAccounts, hasAdmins, isNameTaken, isLocalUserTaken, invitationKind }: NewAccountState,
-): "not-invited" | "name-taken" | NewAccountDecision {
+): "invalid-invitation" | "name-taken" | NewAccountDecision {
   const isInvited = invitationKind === "invitation" || (invitationKind === "setup" && !hasAccounts);
-  if (invitationHash !== undefined && !isInvited) return "not-invited";
+  if (invitationHash !== undefined && !isInvited) return "invalid-invitation";
   if (isNameTaken) return "name-taken";
   return {
     becomesLocalUser: isCreatedByOperator && !isLocalUserTaken,
@@ -161,7 +161,7 @@ export interface AccountStore {
    * Creates an account with the id `user`, or with the local user's id, in which case it takes over that list
    * (`decideNewAccount`).
    */
-  create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited">;
+  create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "invalid-invitation">;
   find(name: string, issuer: string): Promise<StoredAccount | undefined>;
   get(user: UserId): Promise<StoredAccount | undefined>;
   /**

@@ -161,7 +161,7 @@ export class Accounts {
     const refusal = await this.countAttempt(networks, at);
     if (refusal !== undefined) return refusal;
     const kind = invitation === undefined ? undefined : await this.#kindOfInvitation(invitation, at);
-    if (invitation !== undefined && kind === undefined) return { reason: "not-invited" };
+    if (invitation !== undefined && kind === undefined) return { reason: "invalid-invitation" };
     if (invitation === undefined && !this.#isSignUpOpen) return { reason: "sign-up-closed" };
     const options = { isCreatedByOperator: kind === "setup", invitation, network: widestNetwork(networks), address };
     const created = await this.#create(name, password, at, options);

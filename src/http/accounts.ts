@@ -261,7 +261,7 @@ export function toFailure(
       return failure("wrong-password", { source: { pointer: `/data/attributes/${passwordAttribute}` } });
     case "name-taken":
       return failure("name-taken", { source: { pointer: "/data/attributes/name" } });
-    case "not-invited":
+    case "invalid-invitation":
       return failure("invalid-invitation", { source: { pointer: "/data/attributes/invitation" } });
     case "sign-up-closed":
       return failure("sign-up-closed");

@@ -116,7 +116,7 @@ export function describeCreation(context: AccountsContext): void {
       for (const { hash } of [used, left])
         assert.equal(
           await fresh.accounts.create(4_712, newAccountNamed("bob", { invitationHash: hash }), NOW),
-          "not-invited",
+          "invalid-invitation",
         );
       assert.equal(await fresh.accounts.find("bob", ""), undefined);
       assert.equal(await fresh.accounts.findCredential(used.hash), undefined);
@@ -132,7 +132,7 @@ export function describeCreation(context: AccountsContext): void {
         ),
       );
       assert.equal(countOf(created, LOCAL_USER), 1);
-      assert.equal(countOf(created, "not-invited"), 9);
+      assert.equal(countOf(created, "invalid-invitation"), 9);
       assert.equal((await fresh.people.page({ offset: 0, size: 20 })).people.length, 1);
     });
   });
@@ -251,7 +251,7 @@ export function describeCreation(context: AccountsContext): void {
       const second = newUser();
       assert.equal(
         await accounts.create(second, newAccountNamed(`name-${second}`, { invitationHash: hash }), NOW),
-        "not-invited",
+        "invalid-invitation",
       );
       assert.equal(await accounts.get(second), undefined);
     });
@@ -292,7 +292,7 @@ export function describeCreation(context: AccountsContext): void {
       for (const invitationHash of [newHash(), token.hash, session.hash, setup.hash, ZERO_HASH]) {
         const invited = newUser();
         const outcome = await accounts.create(invited, newAccountNamed(`name-${invited}`, { invitationHash }), NOW);
-        assert.equal(outcome, "not-invited");
+        assert.equal(outcome, "invalid-invitation");
         assert.equal(await accounts.get(invited), undefined);
         assert.equal(await accounts.find(`name-${invited}`, ""), undefined);
       }
@@ -318,11 +318,11 @@ export function describeCreation(context: AccountsContext): void {
       const outcomes = await Promise.all(
         invited.map((user) => accounts.create(user, newAccountNamed(`name-${user}`, { invitationHash: hash }), NOW)),
       );
-      assert.equal(countOf(outcomes, "not-invited"), 19);
+      assert.equal(countOf(outcomes, "invalid-invitation"), 19);
       const found = await Promise.all(invited.map((user) => accounts.get(user)));
       assert.deepEqual(
         found.map((account) => account !== undefined),
-        outcomes.map((outcome) => outcome !== "not-invited"),
+        outcomes.map((outcome) => outcome !== "invalid-invitation"),
       );
     });
 

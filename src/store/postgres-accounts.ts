@@ -78,7 +78,7 @@ export class PostgresAccounts implements AccountStore {
     return (await this.#query("select 1 from earmark.accounts limit 1")).length === 0;
   }
 
-  create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited"> {
+  create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "invalid-invitation"> {
     return this.#postgres.retry(async (connection) => {
       for (;;) {
         const outcome = await createAccount(connection, user, account, at);

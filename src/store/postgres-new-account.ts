@@ -7,7 +7,7 @@ import { begin, type Connection } from "./postgres-connection.ts";
 import { deleteCredentials } from "./postgres-credentials.ts";
 import { addAuditEntry } from "./postgres-people.ts";
 
-type Outcome = UserId | "name-taken" | "not-invited" | "retry";
+type Outcome = UserId | "name-taken" | "invalid-invitation" | "retry";
 
 /** Creates an account in a transaction. Returns `retry` after a conflict with a concurrent transaction. */
 export async function createAccount(
@@ -38,7 +38,8 @@ async function createInTransaction(
   const decision = decideNewAccount(account, { ...state, isNameTaken: existing !== undefined });
   if (typeof decision === "string") return decision;
   if (state.invitationKind === "invitation" && invitationHash !== undefined) {
-    if ((await deleteCredentials(connection, NOBODY, "hash = $2", bytesOf(invitationHash))) !== 1) return "not-invited";
+    if ((await deleteCredentials(connection, NOBODY, "hash = $2", bytesOf(invitationHash))) !== 1)
+      return "invalid-invitation";
   }
   const user = decision.becomesLocalUser ? LOCAL_USER : requested;
   if (!decision.becomesLocalUser) {

@@ -61,7 +61,9 @@ export type AccountChange =
   | { readonly kind: "touch"; readonly hash: string; readonly at: number }
   | { readonly kind: "sweep"; readonly at: number };
 
-const [NOTHING, DONE, DONE_AS_LOCAL_USER, NAME_TAKEN, NOT_INVITED, FULL, GONE, USER_TAKEN] = [0, 1, 2, 3, 4, 5, 6, 7];
+const [NOTHING, DONE, DONE_AS_LOCAL_USER, NAME_TAKEN, INVALID_INVITATION, FULL, GONE, USER_TAKEN] = [
+  0, 1, 2, 3, 4, 5, 6, 7,
+];
 /** MORE: the account is deleted, but part of its list has not been erased yet. */
 const [LAST_ADMIN, MORE] = [8, 9];
 
@@ -145,7 +147,7 @@ export class AccountWriter {
               bytesOf(invitationHash),
             )?.[0],
     });
-    if (decision === "not-invited") return NOT_INVITED;
+    if (decision === "invalid-invitation") return INVALID_INVITATION;
     if (decision === "name-taken") return NAME_TAKEN;
     const isLocal = decision.becomesLocalUser;
     const user = isLocal ? LOCAL_USER : requested;
@@ -297,12 +299,12 @@ export class SqliteAccounts implements AccountStore {
     return wrapReadErrors(() => !this.#statements.has("select 1 from accounts limit 1"));
   }
 
-  async create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "not-invited"> {
+  async create(user: UserId, account: NewAccount, at: Date): Promise<UserId | "name-taken" | "invalid-invitation"> {
     const result = await this.#write({ kind: "create", user, at: at.getTime(), ...account }, SERVER, at);
     if (result === DONE) return user;
     if (result === DONE_AS_LOCAL_USER) return LOCAL_USER;
     if (result === NAME_TAKEN) return "name-taken";
-    if (result === NOT_INVITED) return "not-invited";
+    if (result === INVALID_INVITATION) return "invalid-invitation";
     throw new StoreUnavailable("the new user id is taken");
   }
 
