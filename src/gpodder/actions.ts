@@ -77,7 +77,10 @@ export async function* writeActions(
   yield `],"timestamp":${timestamp}}`;
 }
 
-/** Undefined members are not sent, because in this API the gPodder app and Music Assistant reject null and -1. */
+/**
+ * Unknown values are left out: the gPodder app and Music Assistant reject null, and also -1, which the Nextcloud API uses
+ * for them.
+ */
 function toGpodderAction(action: EpisodeAction): object {
   const { podcast, episode, guid, device, kind, actedAt, started, position, total } = action;
   const progress = kind === "play" ? { started, position, total } : {};
