@@ -30,7 +30,7 @@ export interface Plan {
 }
 
 export const FULL: Plan = {
-  firstWarmUp: { ms: 6_000, requests: 40_000 },
+  firstWarmUp: { ms: 12_000, requests: 80_000 },
   rounds: 6,
   lives: 3,
   warmUpMs: 200,
