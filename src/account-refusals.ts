@@ -4,7 +4,7 @@ export type AccountRefusal =
   | { readonly reason: "wrong-password" | "no-password" | "disabled" | "last-admin" }
   /** The account, credential or app login no longer exists, or is no longer in the state that the request needs. */
   | { readonly reason: "gone" }
-  /** There is already the maximum number of such credentials. */
+  /** There are already as many tokens, passkeys, identities, links or sessions as are allowed. */
   | { readonly reason: "full" }
   | { readonly reason: "name-taken" | "invalid-invitation" | "sign-up-closed" | "invalid-link" }
   | { readonly reason: "identity-taken" | "invalid-passkey" }

@@ -26,7 +26,7 @@ export const ERRORS = {
     title: "Unsupported Operation",
     detail: 'Unsupported operation: `op` must be "add", "update" or "remove".',
   },
-  // The next two have had the same title since version 0.1.
+  // Both have the title "Type Mismatch", as in version 0.1, although the first is about a missing `type`.
   "type-missing": { status: 400, title: "Type Mismatch", detail: 'Missing `type`: it must be "{type}".' },
   "type-mismatch": { status: 409, title: "Type Mismatch", detail: 'Invalid `type`: it must be "{type}".' },
   "invalid-id": {
