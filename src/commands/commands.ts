@@ -56,7 +56,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       ["earmark list", "List subscriptions in the local database"],
       [
         "earmark list --attention",
-        "List feeds that have a problem, with status, when it began, feed URL, new URL and title",
+        "List feeds that have a problem: status, start of the status, feed URL, new URL, title",
       ],
       ["earmark list --removed", "List what was removed recently, newest first: id, time of removal, feed URL, title"],
       [

@@ -78,8 +78,8 @@ export async function* writeActions(
 }
 
 /**
- * Unknown values are left out: the gPodder app and Music Assistant reject null, and also -1, which the Nextcloud API uses
- * for them.
+ * Unknown values are left out: the gPodder app and Music Assistant reject null. They also reject -1, which stands for an
+ * unknown value in the Nextcloud API.
  */
 function toGpodderAction(action: EpisodeAction): object {
   const { podcast, episode, guid, device, kind, actedAt, started, position, total } = action;
