@@ -10,7 +10,7 @@ Only ratios within one run are comparable; absolute figures depend on the machin
 
 Usage: npm run bench -- [--quick] [--only TEXT] [--profile FOLDER]
 
-  --quick           3 minutes instead of 35, with rough figures
+  --quick           3 minutes instead of 40, with rough figures
   --only TEXT       run only benchmarks whose name contains TEXT, such as "postgres"
   --profile FOLDER  write CPU profiles of Earmark's threads to FOLDER
 `;
