@@ -108,8 +108,8 @@ export class Accounts {
 
   /** Counts an attempt to sign in without a password. Undefined if there were not too many. */
   async countAttempt(networks: Networks, at: Date): Promise<AccountRefusal | undefined> {
-    const wait = await this.#attempts.count(networks, undefined, at);
-    return wait > 0 ? { reason: "too-often", waitMs: wait } : undefined;
+    const waitMs = await this.#attempts.count(networks, undefined, at);
+    return waitMs > 0 ? { reason: "too-often", waitMs } : undefined;
   }
 
   /** Counts the attempt. An unknown name takes as long as a wrong password, and is refused in the same way. */
@@ -119,10 +119,10 @@ export class Accounts {
   ): Promise<StoredAccount | AccountRefusal> {
     const name = readName(typed);
     const network = widestNetwork(networks);
-    const wait =
+    const waitMs =
       (await this.#attempts.count(networks, name ?? "", at)) ||
       (await this.#failedGuesses.delay(name ?? "", network, at));
-    if (wait > 0) return { reason: "too-often", waitMs: wait };
+    if (waitMs > 0) return { reason: "too-often", waitMs };
     const found = name === undefined ? undefined : await this.#store.find(name, "");
     if (!(await verifyPassword(password, found?.passwordHash, network)) || found === undefined) {
       this.#failedGuesses.record(name ?? "", network, at);
@@ -254,8 +254,8 @@ export class Accounts {
     at: Date,
   ): Promise<AccountRefusal | undefined> {
     const { current, password, revokesTokens, session, networks } = change;
-    const wait = await this.#attempts.count(networks, `#${caller.user}`, at);
-    if (wait > 0) return { reason: "too-often", waitMs: wait };
+    const waitMs = await this.#attempts.count(networks, `#${caller.user}`, at);
+    if (waitMs > 0) return { reason: "too-often", waitMs };
     const network = widestNetwork(networks);
     const found = await this.#store.get(caller.user);
     if (found?.passwordHash === "") return { reason: "no-password" };

@@ -156,12 +156,12 @@ test("upgrade: an index is replaced, then its rows are deleted → no remnants i
 });
 
 test("scrubber: sweep after changes → the file is rewritten only if one of them may have removed or replaced a row", () => {
-  const added = { id: randomUUID(), feedUrl: "https://x.example/", subscribedAt: 0, title: null, folders: null };
+  const removed = { id: randomUUID(), feedUrl: "https://x.example/", subscribedAt: 0, title: null, folders: null };
   const cases = [
     ["added", false],
-    [{ code: "already-subscribed", existingId: added.id }, false],
+    [{ code: "already-subscribed", existingId: removed.id }, false],
     [{ code: "not-found" }, false],
-    [added, true],
+    [removed, true],
   ] as const;
   for (const [result, isRewritten] of cases) {
     const database = new DatabaseSync(join(temporaryFolder(), "x.db"));
