@@ -8,10 +8,9 @@ import { Accounts } from "../src/accounts.ts";
 import { readConfig } from "../src/config.ts";
 import { guidOf, MAX_FEED_URL, readFeedUrl } from "../src/feed-url.ts";
 import { createAuthentication } from "../src/http/authenticate.ts";
-import { Budget } from "../src/http/budget.ts";
 import { createClientReader, networksOf } from "../src/http/client-address.ts";
 import { MAX_COOKIE_BYTES, readCookies } from "../src/http/cookies.ts";
-import { Request } from "../src/http/exchange.ts";
+import { createShared, Request } from "../src/http/exchange.ts";
 import { createGuard } from "../src/http/guard.ts";
 import { createJwtVerifier } from "../src/http/jwt-verifier.ts";
 import { idOf, pathOf, Router, route, routeOf, toOriginForm } from "../src/http/router.ts";
@@ -91,9 +90,7 @@ const authenticate = createAuthentication({
   basePath: "",
   clock: () => now,
 });
-const log = undefined as unknown as Request["log"];
-const unused = new Budget({ max: 1, share: 1, maxSmall: 1 });
-const admission = { memory: unused, operations: unused, transfers: unused, searches: unused };
+const shared = createShared(undefined as unknown as Request["log"], () => 0);
 const router = new Router(
   ["/v1/subscriptions", "/v1/subscriptions/:id"].map((path) =>
     route("GET", path, { access: "open", run: async () => undefined }),
@@ -125,7 +122,7 @@ function authenticated(name: string, toRequest: (text: string) => IncomingMessag
 
 function targeted(name: string, read: (request: Request) => unknown): Reader {
   const prepare = (text: string) => {
-    const request = new Request(requestOf(text), log, admission, () => 0);
+    const request = new Request(requestOf(text), shared);
     return () => read(request);
   };
   return { name, length: HEADERS, prepare, frames: TARGETS };

@@ -44,7 +44,6 @@ test("config: no settings → a server for one person on this machine", () => {
     slowRequestMs: 1_000,
     metrics: false,
     metricsToken: undefined,
-    maxQueuedOperations: 50_000,
     removalRetentionDays: 180,
     limits: {
       maxOperations: 10_000,

@@ -33,7 +33,6 @@ export interface Config {
   readonly metrics: boolean;
   /** The bearer token for metrics; undefined if none is needed. */
   readonly metricsToken: string | undefined;
-  readonly maxQueuedOperations: number;
   /** How long removed subscriptions are remembered. */
   readonly removalRetentionDays: number;
   readonly limits: Limits;
@@ -139,7 +138,6 @@ export function readConfig(given: Environment, folder: string, files?: ConfigFil
     slowRequestMs: reader.number("EARMARK_SLOW_REQUEST_MS", 1, 3_600_000),
     metrics: reader.flag("EARMARK_METRICS"),
     metricsToken: reader.text("EARMARK_METRICS_TOKEN") || undefined,
-    maxQueuedOperations: reader.number("EARMARK_MAX_QUEUED_OPERATIONS", 1, 1_000_000),
     removalRetentionDays: reader.number("EARMARK_REMOVAL_RETENTION_DAYS", 1, 36_500),
     limits: readLimits(reader),
     fetch: readFetch(reader),

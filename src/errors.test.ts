@@ -30,6 +30,6 @@ test("errors: a failure → has the headers of its code and those given", () => 
   assert.ok(thrown instanceof RequestFailure);
   assert.equal(thrown.message, "Too Many Requests");
   assert.deepEqual(thrown.headers, { "retry-after": "2" });
-  assert.deepEqual(failure("queue-full").headers, { "retry-after": "1" });
-  assert.deepEqual(failure("queue-full", { headers: { a: "b" } }).headers, { "retry-after": "1", a: "b" });
+  assert.deepEqual(failure("server-overloaded").headers, { "retry-after": "1" });
+  assert.deepEqual(failure("server-overloaded", { headers: { a: "b" } }).headers, { "retry-after": "1", a: "b" });
 });

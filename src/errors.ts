@@ -258,14 +258,9 @@ export const ERRORS = {
 
   // The server
   "too-many-searches": { ...unavailable, detail: "Too many feed searches are running. Try again." },
-  "queue-full": { ...unavailable, detail: "The write queue is full. Nothing was changed; try again." },
   "server-overloaded": {
     ...unavailable,
-    detail: "The server is handling more data than it has memory for. Nothing was changed; try again.",
-  },
-  "too-many-transfers": {
-    ...unavailable,
-    detail: "Too many exports and imports are running. Nothing was changed; try again.",
+    detail: "The server is too busy: this request has waited too long for its turn. Nothing was changed; try again.",
   },
   "streams-full": {
     ...unavailable,

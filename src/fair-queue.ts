@@ -20,10 +20,10 @@ export class FairQueue<Owner, T> {
     return undefined;
   }
 
-  /** The next entry of the first owner that is ready; that owner then moves to the end. */
-  shift(isReady: (owner: Owner) => boolean = () => true): T | undefined {
+  /** The next entry of the first owner for which that entry is ready; the owner then moves to the end. */
+  shift(isReady: (owner: Owner, next: T) => boolean = () => true): T | undefined {
     for (const [owner, entries] of this.#byOwner) {
-      if (!isReady(owner)) continue;
+      if (!isReady(owner, entries[0] as T)) continue;
       const entry = entries.shift();
       this.#byOwner.delete(owner);
       if (entries.length > 0) this.#byOwner.set(owner, entries);

@@ -99,10 +99,6 @@ export const SETTINGS = {
     "Maximum size of a request body, in bytes. Does not apply to uploads of episode actions (limit: 32 MiB) or to imports.",
   ],
   EARMARK_MAX_IMPORT_BYTES: ["16777216", "Maximum size of an imported file, in bytes."],
-  EARMARK_MAX_QUEUED_OPERATIONS: [
-    "50000",
-    "Maximum operations in the write queue; beyond that, the server returns 503.",
-  ],
   EARMARK_MAX_CONNECTIONS: [
     "10000",
     "Maximum open connections; at most half this number from one IPv4 address or IPv6 /56, except from trusted proxies.",
@@ -151,6 +147,9 @@ const RENAMED: Readonly<Record<string, string>> = {
   EARMARK_FIRST_PASSWORD_FILE: "EARMARK_ADMIN_PASSWORD_FILE",
 };
 
+/** Settings that no longer have an effect. */
+const REMOVED = ["EARMARK_MAX_QUEUED_OPERATIONS"];
+
 /** Values from version 0.1, which still work. */
 const OLD_VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   EARMARK_ACCOUNTS: { on: "true", off: "false" },
@@ -160,7 +159,7 @@ const OLD_VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   EARMARK_OIDC_SIGN_UP: { open: "true", closed: "false" },
 };
 
-/** Replaces the names and values from version 0.1, with a warning for each that names the new one. */
+/** Replaces names and values from earlier versions, with a warning for each that says what to use instead. */
 export function replaceDeprecated(environment: Environment): { environment: Environment; warnings: readonly string[] } {
   const current: Record<string, string | undefined> = { ...environment };
   const warnings: string[] = [];
@@ -170,6 +169,10 @@ export function replaceDeprecated(environment: Environment): { environment: Envi
     if (!value) continue;
     warnings.push(`${old} is deprecated; use ${name}.`);
     current[name] ||= OLD_VALUES[name]?.[value] ?? value;
+  }
+  for (const name of REMOVED) {
+    if (current[name] !== undefined) warnings.push(`${name} no longer has an effect; remove it.`);
+    delete current[name];
   }
   for (const [name, values] of Object.entries(OLD_VALUES)) {
     const value = current[name] ?? "";

@@ -3,17 +3,15 @@ import { EventEmitter } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { test } from "node:test";
 import { RequestFailure } from "../../src/errors.ts";
-import { createAdmission } from "../../src/http/admission.ts";
 import { readJson } from "../../src/http/body.ts";
-import { Request, type Response } from "../../src/http/exchange.ts";
+import { createShared, Request, type Response } from "../../src/http/exchange.ts";
 import { MAX_DEPTH } from "../../src/jsonapi/json.ts";
 import { fc } from "../../test/support/properties.ts";
 import { fuzz } from "./fuzz.ts";
 import { type Corpus, documents, inputs } from "./inputs.ts";
 
 const MAX_BYTES = 32_768;
-const admission = createAdmission(1, false);
-const log = undefined as unknown as Request["log"];
+const shared = createShared(undefined as unknown as Request["log"], () => 0);
 const bytes = (text: string) => Buffer.from(text).toString("latin1");
 /** Values that can mislead a parser that counts brackets and quotes. */
 const values: readonly unknown[] = [
@@ -105,7 +103,7 @@ async function check(input: string): Promise<void> {
 /** Delivers the body in chunks, as a socket does. */
 async function receive(body: Buffer): Promise<unknown> {
   const raw = Object.assign(new EventEmitter(), { headers: {}, httpVersion: "1.1" });
-  const request = new Request(raw as unknown as IncomingMessage, log, admission, () => 0);
+  const request = new Request(raw as unknown as IncomingMessage, shared);
   const reading = readJson(request, {} as Response, MAX_BYTES);
   const size = 1 + (body.length % 7 === 0 ? body.length : Math.floor(body.length / 3));
   for (let at = 0; at < body.length; at += size) raw.emit("data", body.subarray(at, at + size));

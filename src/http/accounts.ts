@@ -21,7 +21,6 @@ import { MAX_PAGE_SIZE, type PageQuery } from "../jsonapi/query.ts";
 import { stateAtSequence } from "../list-state.ts";
 import { MAX_PASSKEYS, type Passkeys, toPasskey } from "../passkeys.ts";
 import { subscriptionBatches, type UserId } from "../subscriptions.ts";
-import { admitTransfer } from "./admission.ts";
 import { type Principal, retryAfter } from "./authenticate.ts";
 import { readJson } from "./body.ts";
 import { type ReadClient, siteOf } from "./client-address.ts";
@@ -68,7 +67,6 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
     },
 
     async export({ request, response, caller }: Call): Promise<void> {
-      admitTransfer(request);
       const now = clock();
       const owned = KINDS.map((kind) => validCredentials(accounts, caller.user, kind, now));
       const credentials = (await Promise.all(owned)).flat();

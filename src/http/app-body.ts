@@ -1,13 +1,10 @@
-import { admitOperations, assertCapacity, estimateOperations } from "./admission.ts";
 import { APP_READERS, type AppDocument, type Items } from "./app-documents.ts";
-import { readBody } from "./body.ts";
+import { DEAR_BYTES, readBody } from "./body.ts";
 import type { Parser } from "./parser.ts";
 import type { Call } from "./router.ts";
 
 /** Some apps upload their whole history in one request. */
 export const MAX_ACTIONS_BYTES = 32 * 1024 * 1024;
-/** Bodies up to this length are parsed on the main thread: the worst of them takes 2 ms. */
-const SHORT_BYTES = 32 * 1024;
 
 /** Reads a document of an app and passes its items to `use`; long documents are parsed in a worker thread. */
 export async function readAppDocument<Kind extends AppDocument, Result>(
@@ -16,10 +13,8 @@ export async function readAppDocument<Kind extends AppDocument, Result>(
   kind: Kind,
   use: (items: Items<Kind>) => Promise<Result>,
 ): Promise<Result> {
-  assertCapacity(request, Number(request.headers["content-length"] ?? 0));
   const bytes = await readBody(request, response, maxBytes);
-  admitOperations(request, estimateOperations(bytes.length));
-  if (bytes.length <= SHORT_BYTES) {
+  if (bytes.length <= DEAR_BYTES) {
     const items = APP_READERS[kind](bytes) as Items<Kind>;
     await caller.spend(items.length);
     return use(items);

@@ -34,6 +34,8 @@ export interface Principal extends Caller {
   readonly authenticatedAt: Date;
   /** Counts operations towards the rate limit; throws 429 beyond it. */
   readonly spend: (operations: number) => void;
+  /** The same for requests that cost as much as several. */
+  readonly spendRequests: (count: number) => void;
   /** Throws 401 if access has been revoked since the request began. Long reads check between pieces. */
   readonly requireAccess: () => void | Promise<void>;
   /** The installation of a podcast app; undefined for other APIs. */
@@ -64,6 +66,7 @@ export function createLocalAuthentication(clock: () => Date, metricsToken: strin
       return clock();
     },
     spend: () => undefined,
+    spendRequests: () => undefined,
     requireAccess: () => undefined,
   };
   return (request, access) => {
@@ -116,6 +119,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     credential: undefined,
     authenticatedAt: new Date(0),
     spend: () => undefined,
+    spendRequests: () => undefined,
     requireAccess: () => undefined,
   };
   const requests = perMinute(config.requestsPerMinute);
@@ -217,6 +221,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       maxSubscriptions: config.maxSubscriptions,
       authenticatedAt: verified.createdAt,
       spend: (cost) => spend("operations", user, cost, operations, clock()),
+      spendRequests: (count) => spend("requests", user, count, requests, clock()),
       requireAccess: async () => {
         if ((await verifyCaller(clock()))?.user !== user) throw failure("invalid-credentials");
         if (isAdmin) await requireAdmin(request, user);

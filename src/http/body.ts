@@ -4,30 +4,30 @@ import { parseJson } from "../jsonapi/json.ts";
 import type { Request, Response } from "./exchange.ts";
 import { free, pauseUntilNextTurn } from "./receiving.ts";
 
-/** A body and its parsed content together take about three times its length. */
-const MEMORY_PER_BYTE = 3;
-
 /** Longer bodies are received in pieces of this size, so that other requests are handled in between. */
 const PIECE_BYTES = 64 * 1024;
+/** Shorter bodies are never paused: what all connections can hold of them is little. */
+const MIN_PAUSED_BYTES = 16 * 1024;
+/** A longer body makes a request dear. It is parsed in a worker thread. */
+export const DEAR_BYTES = 32 * 1024;
 
 /**
- * Reads a body of at most `maxBytes`. It is charged to the shared memory budget until the response is sent; if the
- * budget is used up, the request is rejected.
+ * Reads a body of at most `maxBytes`, and then waits for the request's turn. While the bodies of all requests together
+ * hold too much, receiving is paused.
  */
 export function readBody(request: Request, response: Response, maxBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const { raw } = request;
     requireReadable(raw.headers, maxBytes);
-    const declared = Number(raw.headers["content-length"] ?? 0);
-    if (!request.fits("memory", MEMORY_PER_BYTE * declared)) throw failure("server-overloaded");
     if (raw.headers.expect !== undefined && raw.httpVersion === "1.1") response.writeContinue();
     const body = new Body(maxBytes);
+    const held = request.openBody();
     let isSettled = false;
     let pauseAt = PIECE_BYTES;
     const fail = (failure: Error) => {
       isSettled = true;
       body.drop();
-      request.charge("memory", 0);
+      held.release();
       reject(failure);
     };
     // The listeners stay: removing them would cost as much as reading a short body.
@@ -35,16 +35,20 @@ export function readBody(request: Request, response: Response, maxBytes: number)
       .on("data", (chunk: Buffer) => {
         if (isSettled) return free(chunk);
         if (!body.append(chunk)) return fail(tooLarge(maxBytes));
-        if (body.length > pauseAt) {
+        held.resize(body.capacity);
+        if (body.length > MIN_PAUSED_BYTES && !held.mayGrow()) {
+          held.pause(() => fail(failure("server-overloaded")));
+        } else if (body.length > pauseAt) {
           pauseAt = body.length + PIECE_BYTES;
           pauseUntilNextTurn(raw);
         }
-        if (!request.charge("memory", MEMORY_PER_BYTE * body.capacity)) fail(failure("server-overloaded"));
       })
       .on("end", () => {
         if (isSettled) return;
         isSettled = true;
-        resolve(body.take());
+        const turn = body.length > DEAR_BYTES ? request.dearTurn() : request.turn();
+        if (turn === undefined) resolve(body.take());
+        else turn.then(() => resolve(body.take()), fail);
       })
       // The client disconnected, or its framing is broken.
       .on("close", () => isSettled || fail(failure("body-incomplete")));
@@ -95,7 +99,7 @@ class Body {
     if (this.length === 0) {
       this.#held = chunk;
     } else {
-      if (length > this.#held.length) this.#grow(Math.min(length + PIECE_BYTES, this.#maxBytes));
+      if (length > this.#held.length) this.#grow(Math.min(length + Math.min(length, PIECE_BYTES), this.#maxBytes));
       chunk.copy(this.#held, this.length);
       free(chunk);
     }

@@ -5,7 +5,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Limits } from "../config.ts";
 import { createError, type ErrorObject, failure } from "../errors.ts";
-import type { Budget, Owner, Reservation } from "./budget.ts";
 import { networksOf, peerOf } from "./client-address.ts";
 import { type Dialect, JSON_API } from "./dialect.ts";
 import { MAX_HEADERS } from "./guard.ts";
@@ -26,14 +25,14 @@ const LAST_REQUESTS_MS = 250;
 /** Then: how long running requests may take. */
 const FORCE_CLOSE_MS = 8_000;
 
-/** Pipelining: reading stops when this many requests of a connection wait, and resumes at the lower count. */
+/** Pipelining: reading stops when this many requests of a connection are in progress, and resumes below the lower count. */
 const PAUSE_AT = 64;
 const RESUME_BELOW = 16;
 /**
- * Data that was already received is still parsed, up to several thousand requests per connection. Each is charged this much
- * memory plus its headers.
+ * Data that was already received is still parsed, up to several thousand requests per connection. When this many requests
+ * wait behind others, on all connections together, the connection of the next one is closed.
  */
-const PIPELINED_BYTES = 4 * 1024;
+const MAX_PIPELINED = 10_000;
 
 type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -46,10 +45,8 @@ export function createHttpServer(
   limits: Limits,
   findMethods: FindMethods,
   isTrustedProxy: (address: string) => boolean,
-  memory: Budget,
-  ownerOf: (request: IncomingMessage) => Owner,
 ): { readonly server: Server; readonly drain: () => Promise<void> } {
-  const pipelines = new RequestPipelines(handler, memory, ownerOf);
+  const pipelines = new RequestPipelines(handler);
   const server = createServer({
     maxHeaderSize: MAX_HEADER_BYTES,
     headersTimeout: limits.headersTimeoutMs,
@@ -106,83 +103,88 @@ function limitConnectionsPerNetwork(server: Server, max: number, isTrustedProxy:
   });
 }
 
-interface PipelinedRequest {
-  readonly request: IncomingMessage;
-  readonly response: ServerResponse;
-  /** Charged only if other requests of the connection were ahead of it. */
-  readonly memory: Reservation | undefined;
-}
-
 /** The requests of one connection. */
 interface Pipeline {
-  /** Requests whose response is not finished, in order. */
-  readonly waiting: PipelinedRequest[];
-  /** The last parsed request, whether or not its response is finished. */
-  last: PipelinedRequest | undefined;
+  /** The last parsed request; undefined once it is complete and its response finished. */
+  last: { readonly request: IncomingMessage; readonly response: ServerResponse } | undefined;
+  /** Resolves when the response to it is finished. */
+  done: Promise<void>;
+  /** The same for the request before it, if that was still in progress. */
+  previous: Promise<void> | undefined;
+  /** Number of requests whose response is not finished. */
+  open: number;
   isBroken: boolean;
 }
 
 /**
  * Handles the requests of each connection one after another, in the order in which they arrived (RFC 9112, 9.3.2). Node
- * itself starts all requests that arrive in one packet: a read would overtake the write before it, and a client that
- * reads no responses could make the server prepare hundreds of them.
+ * itself starts all requests that arrive in one packet: a read would overtake the write before it.
  */
 class RequestPipelines {
   readonly #pipelines = new Map<Socket, Pipeline>();
-  readonly #start: (first: PipelinedRequest) => void;
-  readonly #memory: Budget;
-  readonly #ownerOf: (request: IncomingMessage) => Owner;
+  readonly #handler: Handler;
+  /** On all connections. */
+  #waiting = 0;
 
-  constructor(handler: Handler, memory: Budget, ownerOf: (request: IncomingMessage) => Owner) {
-    this.#ownerOf = ownerOf;
-    this.#start = ({ request, response }) => handler(request, response);
-    this.#memory = memory;
+  constructor(handler: Handler) {
+    this.#handler = handler;
   }
 
   add(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
     if (socket.destroyed) return;
     const pipeline = this.#pipelines.get(socket) ?? this.#open(socket);
-    const { waiting } = pipeline;
-    const memory = waiting.length === 0 ? undefined : this.#memory.reserve({ owner: this.#ownerOf(request) });
-    if (memory?.resize(PIPELINED_BYTES + headerLength(request)) === false) {
-      socket.destroy();
-      return;
-    }
-    const last = { request, response, memory };
+    const last = { request, response };
     pipeline.last = last;
-    waiting.push(last);
-    last.response.on("close", () => {
-      waiting.shift()?.memory?.release();
+    pipeline.previous = pipeline.open === 0 ? undefined : pipeline.done;
+    pipeline.open += 1;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    pipeline.done = promise;
+    response.on("close", () => {
+      this.#finish(socket, pipeline);
       // An idle connection keeps nothing of its last request.
       if (pipeline.last === last && request.complete) pipeline.last = undefined;
-      if (waiting.length < RESUME_BELOW && socket.isPaused()) socket.resume();
-      const [next] = waiting;
       // In a separate turn of the event loop, so that other clients do not wait for everything this one has pipelined.
-      if (next !== undefined) setImmediate(() => socket.writable && this.#start(next));
+      setImmediate(resolve);
     });
-    if (waiting.length === 1) this.#start(last);
-    // In the next tick, because Node resumes reading at the end of each request.
-    else if (waiting.length >= PAUSE_AT) process.nextTick(() => socket.pause());
+    if (pipeline.previous === undefined) this.#handler(request, response);
+    else {
+      this.#waiting += 1;
+      if (this.#waiting > MAX_PIPELINED) socket.destroy();
+      // In the next tick, because Node resumes reading at the end of each request.
+      else if (pipeline.open >= PAUSE_AT) process.nextTick(() => socket.pause());
+      void pipeline.previous.then(() => socket.writable && this.#handler(request, response));
+    }
   }
 
   #open(socket: Socket): Pipeline {
-    const pipeline: Pipeline = { waiting: [], last: undefined, isBroken: false };
+    const pipeline: Pipeline = {
+      last: undefined,
+      done: Promise.resolve(),
+      previous: undefined,
+      open: 0,
+      isBroken: false,
+    };
     this.#pipelines.set(socket, pipeline);
     // Node emits "close" only for the response that is being sent, not for those that wait.
     socket.once("close", () => {
+      while (pipeline.open > 0) this.#finish(socket, pipeline);
       this.#pipelines.delete(socket);
-      for (const { memory } of pipeline.waiting.splice(0)) memory?.release();
     });
     return pipeline;
   }
 
+  #finish(socket: Socket, pipeline: Pipeline): void {
+    if (pipeline.open === 0) return;
+    pipeline.open -= 1;
+    if (pipeline.open > 0) this.#waiting -= 1;
+    if (pipeline.open < RESUME_BELOW && socket.isPaused()) socket.resume();
+  }
+
   /** Announces in the last pending response of each connection that it will be closed. */
   announceClose(): void {
-    for (const { waiting } of this.#pipelines.values()) {
-      const last = waiting.at(-1)?.response;
-      if (last?.headersSent === false) last.setHeader("Connection", "close");
-    }
+    for (const { last } of this.#pipelines.values())
+      if (last?.response.headersSent === false) last.response.setHeader("Connection", "close");
   }
 
   /**
@@ -198,18 +200,13 @@ class RequestPipelines {
     // The parser reports each further packet as another error.
     if (pipeline.isBroken) return;
     pipeline.isBroken = true;
-    const { last, waiting } = pipeline;
-    const isInBody = !last.request.complete;
-    const isAnswered = isInBody && last.response.headersSent;
-    const ahead = waiting.at(isInBody && !isAnswered ? -2 : -1);
-    const end = isAnswered ? close : respond;
+    const { request, response } = pipeline.last;
+    const isAnswered = response.headersSent;
+    const ahead = request.complete || isAnswered ? pipeline.done : pipeline.previous;
+    const end = !request.complete && isAnswered ? close : respond;
     if (ahead === undefined) end();
-    else ahead.response.once("close", end);
+    else void ahead.then(end);
   }
-}
-
-function headerLength({ rawHeaders }: IncomingMessage): number {
-  return rawHeaders.reduce((sum, text) => sum + text.length, 0);
 }
 
 const PARSER_ERRORS: Readonly<Record<string, ErrorObject>> = {

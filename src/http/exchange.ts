@@ -1,38 +1,59 @@
 import { randomBytes } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Logger } from "pino";
-import type { Admission, Owner, Reservation } from "./budget.ts";
+import { Bodies, HeldBody } from "./bodies.ts";
+import { HeldBytes, maxHeldBytes } from "./held-bytes.ts";
+import { type Owner, RunQueue } from "./run-queue.ts";
 
 export type { Logger };
 export type Response = ServerResponse;
 
-/** A request, and what it is charged for while it is handled. */
+/** What all requests share. */
+export interface Shared {
+  readonly queue: RunQueue;
+  readonly bodies: Bodies;
+  /** Bytes of responses that clients have not read. */
+  readonly unread: HeldBytes;
+  readonly log: Logger;
+  /** Whom a request belongs to until its account is known. */
+  readonly ownerOf: (raw: IncomingMessage) => Owner;
+}
+
+export function createShared(log: Logger, ownerOf: Shared["ownerOf"]): Shared {
+  const max = maxHeldBytes();
+  return { queue: new RunQueue(), bodies: new Bodies(max), unread: new HeldBytes(max), log, ownerOf };
+}
+
+/** A request, its turns, and the memory it holds. */
 export class Request {
   readonly raw: IncomingMessage;
-  readonly log: Logger;
   /** The URL as the client sent it; `raw.url` is without the base path. */
   readonly originalUrl: string;
   /** The response is a stream of events, which lasts as long as the client wants. */
   isStream = false;
-  readonly #admission: Admission;
-  readonly #charges: Partial<Record<keyof Admission, Reservation>> = {};
-  readonly #ownerOf: (raw: IncomingMessage) => Owner;
+  readonly #shared: Shared;
   #owner: Owner | undefined;
-  #isHandled = false;
+  /** Whom its place among the dear requests belongs to. */
+  #dearOwner: Owner | undefined;
+  #body: HeldBody | undefined;
+  #unread = 0;
+  #unreadOwner: Owner | undefined;
   #isClosed = false;
   #id: string | undefined;
 
-  constructor(raw: IncomingMessage, log: Logger, admission: Admission, ownerOf: (raw: IncomingMessage) => Owner) {
+  constructor(raw: IncomingMessage, shared: Shared) {
     this.raw = raw;
-    this.log = log;
     this.originalUrl = raw.url ?? "/";
-    this.#admission = admission;
-    this.#ownerOf = ownerOf;
+    this.#shared = shared;
   }
 
-  /** The owner it is charged to: its network, until its account is known. */
+  get log(): Logger {
+    return this.#shared.log;
+  }
+
+  /** The account, or the client's address until it is known. */
   get owner(): Owner {
-    this.#owner ??= this.#ownerOf(this.raw);
+    this.#owner ??= this.#shared.ownerOf(this.raw);
     return this.#owner;
   }
 
@@ -40,39 +61,56 @@ export class Request {
     this.#owner = owner;
   }
 
-  /** Sets the total that this request is charged for a resource. False, without a change, if that is too much. */
-  charge(resource: keyof Admission, amount: number): boolean {
-    return this.#reservation(resource).resize(amount);
+  /** Waits for this request's turn; undefined if it need not wait. */
+  turn(): Promise<void> | undefined {
+    const { queue } = this.#shared;
+    return queue.start(queue.light, this.owner);
   }
 
-  /** Whether it could be charged `amount` now. */
-  fits(resource: keyof Admission, amount: number): boolean {
-    return this.#reservation(resource).fits(amount);
+  /** The same for work that takes long or needs much memory. A request that has had this turn continues in pieces. */
+  dearTurn(): Promise<void> | undefined {
+    const { queue } = this.#shared;
+    const { owner } = this;
+    if (this.#dearOwner !== undefined) return queue.start(queue.pieces, owner);
+    const turn = queue.start(queue.dear, owner);
+    if (turn === undefined) this.#dearOwner = owner;
+    return turn?.then(() => {
+      this.#dearOwner = owner;
+    });
   }
 
-  /** To be called when the handler is done: its operations are written. */
+  /** Starts to receive the body. */
+  openBody(): HeldBody {
+    this.#body = new HeldBody(this.#shared.bodies, this.raw, this.owner);
+    return this.#body;
+  }
+
+  /** To be called when the body and what was parsed from it are no longer needed. */
+  releaseBody(): void {
+    this.#body?.release();
+  }
+
+  /** Counts bytes of the response until the client has read it. Returns false if its owner then holds too much. */
+  holdUnread(bytes: number): boolean {
+    if (this.#isClosed) return true;
+    const { unread } = this.#shared;
+    this.#unreadOwner ??= this.owner;
+    unread.add(this.#unreadOwner, bytes - this.#unread);
+    this.#unread = bytes;
+    return !unread.isOver(this.#unreadOwner);
+  }
+
+  /** To be called when the handler is done. */
   markHandled(): void {
-    this.#isHandled = true;
-    this.#charges.operations?.release();
-    this.#releaseIfFinished();
+    this.releaseBody();
+    if (this.#dearOwner !== undefined) this.#shared.queue.finishDear(this.#dearOwner);
+    this.#dearOwner = undefined;
   }
 
   /** To be called when the response is sent or the client has disconnected. */
   markClosed(): void {
+    if (this.#unread > 0) this.holdUnread(0);
     this.#isClosed = true;
-    this.#releaseIfFinished();
-  }
-
-  #releaseIfFinished(): void {
-    if (!this.#isHandled || !this.#isClosed) return;
-    this.#charges.memory?.release();
-    this.#charges.transfers?.release();
-    this.#charges.searches?.release();
-  }
-
-  #reservation(resource: keyof Admission): Reservation {
-    this.#charges[resource] ??= this.#admission[resource].reserve(this);
-    return this.#charges[resource];
   }
 
   get method(): string {

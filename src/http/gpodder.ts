@@ -13,7 +13,6 @@ import {
 import { readSince } from "../gpodder/values.ts";
 import { opmlSourceOf, writeOpml } from "../opml/write.ts";
 import { subscriptionBatches } from "../subscriptions.ts";
-import { admitTransfer } from "./admission.ts";
 import { clearAppCookie } from "./app-authentication.ts";
 import { MAX_ACTIONS_BYTES, readAppDocument } from "./app-body.ts";
 import type { Principal } from "./authenticate.ts";
@@ -22,7 +21,7 @@ import { type Dialect, GPODDER } from "./dialect.ts";
 import { OPML_TYPE, readEntries } from "./imports.ts";
 import type { Parser } from "./parser.ts";
 import { respond, respondCompressed, respondEmptyOk, respondInPieces } from "./respond.ts";
-import { anyQuery, type Call, type Method, type Route, route } from "./router.ts";
+import { anyQuery, type Call, costOfEverything, type Method, type Route, route } from "./router.ts";
 import type { Services } from "./services.ts";
 
 /** More than enough: the document contains only a name and a type. */
@@ -47,6 +46,8 @@ export function gpodderRoutes(services: Services, parser: Parser): Route[] {
   const lists = createListHandlers(services, parser);
   const get = (path: string, run: (call: Call) => Promise<void>) =>
     route("GET", path, { access: "read", dialect: GPODDER, query: anyQuery, run });
+  const getAll = (path: string, run: (call: Call) => Promise<void>) =>
+    route("GET", path, { access: "read", dialect: GPODDER, query: anyQuery, cost: costOfEverything, run });
   const write = (method: Method, path: string, maxBytes: number, run: (call: Call) => Promise<void>) =>
     route(method, path, { access: "write", dialect: GPODDER, query: anyQuery, body: { maxBytes }, run });
   const feeds = "/api/2/subscriptions/:user/:device.json";
@@ -78,12 +79,12 @@ export function gpodderRoutes(services: Services, parser: Parser): Route[] {
     route("GET", episodes, { access: "read", dialect: GPODDER, query: readActionsQuery, run: sync.actions }),
     write("POST", episodes, MAX_ACTIONS_BYTES, sync.addActions),
 
-    get("/subscriptions/:user.json", lists.sendPodcasts),
-    get("/subscriptions/:user.txt", lists.sendLines),
-    get("/subscriptions/:user.opml", lists.sendOpml),
-    get(`${list}.json`, lists.sendUrls),
-    get(`${list}.txt`, lists.sendLines),
-    get(`${list}.opml`, lists.sendOpml),
+    getAll("/subscriptions/:user.json", lists.sendPodcasts),
+    getAll("/subscriptions/:user.txt", lists.sendLines),
+    getAll("/subscriptions/:user.opml", lists.sendOpml),
+    getAll(`${list}.json`, lists.sendUrls),
+    getAll(`${list}.txt`, lists.sendLines),
+    getAll(`${list}.opml`, lists.sendOpml),
     ...(["PUT", "POST"] as const).flatMap((method) => [
       write(method, `${list}.json`, maxBodyBytes, lists.replace("feed-list")),
       write(method, `${list}.txt`, maxBodyBytes, lists.replace("feed-lines")),
@@ -133,7 +134,7 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
       const { pages, isLong, remove, timestamp } = await apps.feedsSince(caller, appOf(caller), since, clock());
       const chunks = writeFeedChanges(whileAllowed(caller, pages), remove, timestamp);
       if (isLong) {
-        admitTransfer(request);
+        await request.dearTurn();
         await respondInPieces(request, response, chunks, JSON_TYPE, { mayCompress: true });
         return;
       }
@@ -157,7 +158,7 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
       const { request, response, caller, query } = call;
       const { since, podcast } = query;
       const { pages, isLong, timestamp } = await apps.actionsSince(caller, appOf(caller), since, podcast, clock());
-      if (isLong) admitTransfer(request);
+      if (isLong) await request.dearTurn();
       await respondInPieces(request, response, write(whileAllowed(caller, pages), timestamp), JSON_TYPE, {
         mayCompress: true,
       });
@@ -211,7 +212,6 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
     write: (pages: ReturnType<typeof subscriptionBatches>) => AsyncGenerator<string>,
     headers: Readonly<Record<string, string>>,
   ) => {
-    admitTransfer(request);
     const { device } = params;
     if (device !== undefined && !(await apps.devices(caller.user)).some(({ id }) => id === device))
       await store.apps.saveDevice(caller, appOf(caller), {}, clock());

@@ -1,10 +1,9 @@
 import { failure, type RequestFailure } from "../errors.ts";
-import { BATCH_SIZE, importFeeds } from "../imports.ts";
+import { importFeeds } from "../imports.ts";
 import { writeImportResult } from "../jsonapi/imports.ts";
 import { type Entry, InvalidOpml } from "../opml/entry.ts";
 import { opmlSourceOf, writeOpml } from "../opml/write.ts";
 import { type SequenceRange, StoreUnavailable } from "../subscriptions.ts";
-import { admitOperations, admitTransfer } from "./admission.ts";
 import { readBody } from "./body.ts";
 import { resolveStateMeta } from "./changes.ts";
 import { JSON_API } from "./dialect.ts";
@@ -30,7 +29,6 @@ export function requireImportFileType(header: string | undefined): void {
 export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
   return {
     async export({ request, response, caller: { user, requireAccess } }: Call): Promise<void> {
-      admitTransfer(request);
       const file = writeOpml(opmlSourceOf(store, user, requireAccess), clock());
       await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
     },
@@ -38,8 +36,6 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
     async import(call: Call<{ readonly dryRun: boolean }>): Promise<void> {
       const { request, response, caller } = call;
       const { dryRun } = call.query;
-      admitTransfer(request);
-      if (!dryRun) admitOperations(request, BATCH_SIZE);
       const feeds = await readEntries(call, parser, "import-file");
       const isConnected = () => !response.destroyed;
       // A dry run writes nothing, so no write would notice that access was revoked during the upload.

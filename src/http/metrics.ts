@@ -15,7 +15,7 @@ export interface Metrics {
     outcomes: readonly (object | { readonly code: string })[],
   ): void;
   observeCommit(operations: number, seconds: number): void;
-  /** Registers a gauge that reads the length of the write queue whenever metrics are collected. */
+  /** Registers a gauge of the requests that wait for their turn. */
   watchQueue(waiting: () => number): void;
   countFailedSignIn(): void;
   /** Registers gauges of the database's size, which is read at most once a minute. */
@@ -123,8 +123,8 @@ export function createMetrics(version: string, now: () => number = () => perform
     },
     watchQueue(waiting) {
       new Gauge({
-        name: "earmark_store_queue_operations",
-        help: "Operations in the write queue.",
+        name: "earmark_http_requests_waiting",
+        help: "Requests that wait for their turn.",
         registers,
         collect() {
           this.set(waiting());

@@ -2,8 +2,7 @@ import { parseJson } from "../jsonapi/json.ts";
 import { type Operation, readOperations, writeResultChunks, writeResults } from "../jsonapi/operations.ts";
 import { isMalformed, type Malformed } from "../jsonapi/resource.ts";
 import { applyAccepted, type Outcome, type SequenceRange } from "../subscriptions.ts";
-import { admitOperations, assertCapacity, estimateOperations } from "./admission.ts";
-import { readBody } from "./body.ts";
+import { DEAR_BYTES, readBody } from "./body.ts";
 import { resolveStateMeta } from "./changes.ts";
 import { JSON_API_ATOMIC } from "./dialect.ts";
 import type { Parser } from "./parser.ts";
@@ -11,10 +10,8 @@ import { respond, respondInPieces } from "./respond.ts";
 import type { Call } from "./router.ts";
 import type { Services } from "./services.ts";
 
-/** Bodies up to this length are parsed on the main thread: the worst of them takes 2 ms. */
-const SHORT_BYTES = 32 * 1024;
 /** More results than this are sent in pieces, with other requests in between. */
-const MAX_RESULTS_AT_ONCE = 1_000;
+const MAX_RESULTS_AT_ONCE = 250;
 
 interface Applied {
   readonly operations: readonly Operation[];
@@ -32,9 +29,7 @@ export function createOperationsHandler(
 
   /** Parses and applies the operations of a request; long bodies are parsed in a worker thread. */
   const execute = async ({ request, response, caller, maxBytes }: Call): Promise<Applied> => {
-    assertCapacity(request, Number(request.headers["content-length"] ?? 0));
     const bytes = await readBody(request, response, maxBytes);
-    admitOperations(request, estimateOperations(bytes.length));
     const { maxOperations } = limits;
     const apply = async (operations: readonly Operation[]) => {
       let written: SequenceRange | undefined;
@@ -45,7 +40,7 @@ export function createOperationsHandler(
       });
       return { operations, outcomes, written };
     };
-    if (bytes.length <= SHORT_BYTES) {
+    if (bytes.length <= DEAR_BYTES) {
       const operations = readOperations(parseJson(bytes), maxOperations, basePath);
       await caller.spend(operations.length);
       return apply(operations);

@@ -4,8 +4,8 @@ import { FairQueue } from "../fair-queue.ts";
 import { InvalidOpml } from "../opml/entry.ts";
 import { unpackActions } from "../packed-actions.ts";
 import { nextReply } from "../worker-reply.ts";
-import type { Owner } from "./budget.ts";
 import { MORE, type ParsedPiece, type ParseJob } from "./parser-worker.ts";
+import type { Owner } from "./run-queue.ts";
 
 type Spend = (operations: number) => Promise<void> | void;
 
@@ -72,8 +72,7 @@ export class Parser {
 }
 
 /**
- * A thread that parses one body at a time; owners take turns. A body that takes too long terminates only the thread. The
- * memory budget limits how many bodies can wait.
+ * A thread that parses one body at a time; owners take turns. A body that takes too long terminates only the thread.
  */
 class ParserThread {
   readonly #heapMib: number;

@@ -1,10 +1,7 @@
 import type { Writable } from "node:stream";
-import { setImmediate as nextTurn } from "node:timers";
 import { failure, RequestFailure } from "../errors.ts";
-import { FairQueue } from "../fair-queue.ts";
 import { HashQueueFull } from "../passwords.ts";
 import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
-import type { Owner } from "./budget.ts";
 import { acceptsGzip, COMPRESSED, compress, MIN_COMPRESSED, PieceCompressor } from "./compression.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Request, Response } from "./exchange.ts";
@@ -26,6 +23,8 @@ export const LINGER_MS = 1_000;
 
 /** A long response is sent in pieces of this size. */
 const PIECE_BYTES = 64 * 1024;
+/** What a response holds while it is sent in pieces: one piece, and rows that were read for the next ones. */
+const HELD_IN_PIECES = 512 * 1024;
 /** To read what was sent, a client has this much time, plus the time that the minimum rate allows. */
 const READING_MS = 10_000;
 const MIN_BYTES_PER_SECOND = 8 * 1024;
@@ -85,8 +84,8 @@ export function respondAccepted(response: Response): void {
 }
 
 /**
- * Sends a long text in pieces of 64 KiB, each after the client has read the previous one. Such responses take turns: one
- * piece is written per turn of the event loop, so that other requests do not wait. For HEAD the text is not read.
+ * Sends a long text in pieces of 64 KiB, each after the client has read the previous one and in a turn of its own. For HEAD
+ * the text is not read.
  */
 export async function respondInPieces(
   request: Request,
@@ -106,11 +105,13 @@ export async function respondInPieces(
   const isCompressed = mayCompress && piece.length >= MIN_COMPRESSED && acceptsGzip(request.headers["accept-encoding"]);
   const compressor = isCompressed ? new PieceCompressor() : undefined;
   response.writeHead(200, isCompressed ? { ...head, ...COMPRESSED } : head);
+  request.releaseBody();
+  if (!isLast && !request.holdUnread(HELD_IN_PIECES)) response.destroy();
   try {
     while (!isLast) {
       await writePiece(response, (await compressor?.next(piece)) ?? piece);
       if (response.destroyed) return;
-      await turns.next(request.owner);
+      await request.dearTurn();
       ({ piece, isLast } = await readPiece(texts));
     }
     response.end((await compressor?.last(piece)) ?? piece);
@@ -134,27 +135,6 @@ async function readPiece(
   return { piece, isLast: false };
 }
 
-/** Resumes one waiting response per turn of the event loop; owners take turns. */
-class Turns {
-  readonly #queue = new FairQueue<Owner, () => void>();
-
-  next(owner: Owner): Promise<void> {
-    return new Promise((resolve) => {
-      this.#queue.push(owner, resolve);
-      if (this.#queue.length === 1) this.#schedule();
-    });
-  }
-
-  #schedule(): void {
-    nextTurn(() => {
-      this.#queue.shift()?.();
-      if (this.#queue.length > 0) this.#schedule();
-    });
-  }
-}
-
-const turns = new Turns();
-
 async function writePiece(response: Response, piece: string | Buffer): Promise<void> {
   if (response.write(piece)) return;
   const timer = setTimeout(() => response.destroy(), readingTime(response.writableLength));
@@ -163,17 +143,17 @@ async function writePiece(response: Response, piece: string | Buffer): Promise<v
 }
 
 /**
- * Charges the unread part of a complete response to the shared memory budget. A client that reads below the minimum rate
- * is disconnected.
+ * Limits what a complete response holds, and for how long: a client is disconnected if it reads below the minimum rate, or
+ * if its owner leaves too much unread.
  */
-export function chargeUnsent(request: Request, response: Response): void {
-  const unsent = response.writableLength;
-  if (unsent === 0 || response.closed) return;
-  if (!request.charge("memory", unsent)) {
+export function limitUnread(request: Request, response: Response): void {
+  const unread = response.writableLength;
+  if (unread === 0 || response.closed) return;
+  if (!request.holdUnread(unread)) {
     response.destroy();
     return;
   }
-  const timer = setTimeout(() => response.destroy(), readingTime(unsent));
+  const timer = setTimeout(() => response.destroy(), readingTime(unread));
   response.once("close", () => clearTimeout(timer));
 }
 

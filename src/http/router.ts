@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import createTree from "find-my-way";
 import { failure } from "../errors.ts";
-import { requireNoQuery } from "../jsonapi/query.ts";
+import { type PageQuery, requireNoQuery } from "../jsonapi/query.ts";
 import { isUuidLike } from "../jsonapi/resource.ts";
 import type { Access, Principal } from "./authenticate.ts";
 import { type Dialect, JSON_API } from "./dialect.ts";
@@ -33,6 +33,10 @@ interface Declaration<Query> {
   readonly query?: (query: string) => Query;
   /** The limit of the request body, and a check of its Content-Type if it is not that of the dialect. */
   readonly body?: { readonly maxBytes: number; readonly requireContentType?: Dialect["requireContentType"] };
+  /** How many requests it counts as: one per 100 rows. Unless it is one, the request waits for a dear turn. */
+  readonly cost?: (query: Query) => number;
+  /** The request takes no turn: it costs nothing, or lasts as long as the client wants. */
+  readonly startsAtOnce?: true;
   readonly run: (call: Call<Query>) => Promise<void>;
 }
 
@@ -47,7 +51,15 @@ export interface Route {
 }
 
 export function route<Query = void>(method: Method, path: string, declaration: Declaration<Query>): Route {
-  const { access, dialect = JSON_API, ignoresAccept = false, body, run } = declaration;
+  const {
+    access,
+    dialect = JSON_API,
+    ignoresAccept = false,
+    body,
+    cost = () => 1,
+    startsAtOnce = false,
+    run,
+  } = declaration;
   const readQuery = declaration.query ?? (requireNoQuery as (query: string) => Query);
   const requireContentType = body && (body.requireContentType ?? dialect.requireContentType);
   return {
@@ -55,14 +67,31 @@ export function route<Query = void>(method: Method, path: string, declaration: D
     path,
     access,
     dialect,
-    handle(request, response, caller, params) {
+    async handle(request, response, caller, params) {
       requireContentType?.(request.headers["content-type"]);
       if (!ignoresAccept) dialect.requireAccept(request.headers.accept);
       const query = readQuery(queryOf(request.raw));
+      const requests = cost(query);
+      if (requests > 1) caller.spendRequests(requests - 1);
+      // Otherwise the turn comes after the body.
+      if (body === undefined && !startsAtOnce) {
+        const turn = requests > 1 ? request.dearTurn() : request.turn();
+        if (turn !== undefined) await turn;
+        if (response.closed) return;
+      }
       return run({ request, response, caller, params, query, maxBytes: body?.maxBytes ?? 0 });
     },
   };
 }
+
+/** Rows that one request may read; one that may read more counts as several. */
+const ROWS_PER_REQUEST = 100;
+/** A page that starts later costs more to find. */
+const MAX_CHEAP_OFFSET = 10_000;
+/** Everything that an account has: as many requests as a list of two thousand feeds has pages. */
+export const costOfEverything = () => 20;
+export const costOfRows = ({ size }: { readonly size: number }) => Math.ceil(size / ROWS_PER_REQUEST);
+export const costOfPage = ({ number, size }: PageQuery) => ((number - 1) * size > MAX_CHEAP_OFFSET ? 2 : 1);
 
 /** For routes that take any query string and ignore it. */
 export const anyQuery = () => undefined;

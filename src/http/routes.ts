@@ -32,7 +32,7 @@ import { createPasskeyHandlers } from "./passkeys.ts";
 import { createPeopleHandlers } from "./people.ts";
 import { createPodcastHandlers } from "./podcasts.ts";
 import { respondContent } from "./respond.ts";
-import { anyQuery, type Route, route } from "./router.ts";
+import { anyQuery, costOfEverything, costOfPage, costOfRows, type Route, route } from "./router.ts";
 import type { Services } from "./services.ts";
 import { createSubscriptionHandlers } from "./subscriptions.ts";
 
@@ -40,6 +40,8 @@ import { createSubscriptionHandlers } from "./subscriptions.ts";
 const MAX_SUBSCRIPTION_BYTES = 64 * 1024;
 /** Documents about accounts, devices and searches are short, so a password of a megabyte is not even read. */
 const MAX_SMALL_DOCUMENT_BYTES = 16 * 1024;
+
+const CHECK = { access: "open", ignoresAccept: true, query: anyQuery, startsAtOnce: true } as const;
 
 /** Every route of the server. */
 export function createRoutes(services: Services, isDraining: () => boolean): Route[] {
@@ -61,7 +63,12 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
       run: createOperationsHandler(services, parser),
     }),
 
-    route("GET", "/v1/subscriptions", { access: "read", query: readListQuery, run: subscriptions.list }),
+    route("GET", "/v1/subscriptions", {
+      access: "read",
+      query: readListQuery,
+      cost: costOfPage,
+      run: subscriptions.list,
+    }),
     route("POST", "/v1/subscriptions", {
       access: "write",
       body: { maxBytes: Math.min(MAX_SUBSCRIPTION_BYTES, maxBodyBytes) },
@@ -85,13 +92,31 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
       run: createFeedSearchHandler(services),
     }),
 
-    route("GET", "/v1/changes", { access: "read", query: readChangesQuery, run: createChangesHandler(services) }),
+    route("GET", "/v1/changes", {
+      access: "read",
+      query: readChangesQuery,
+      cost: costOfRows,
+      run: createChangesHandler(services),
+    }),
+    route("GET", "/v1/removals", {
+      access: "read",
+      query: readRemovalsQuery,
+      cost: costOfRows,
+      run: createRemovalsHandler(services),
+    }),
+    route("GET", "/v1/events", {
+      access: "read",
+      dialect: EVENT_STREAM,
+      startsAtOnce: true,
+      run: createEventsHandler(services.hub),
+    }),
 
-    route("GET", "/v1/removals", { access: "read", query: readRemovalsQuery, run: createRemovalsHandler(services) }),
-
-    route("GET", "/v1/events", { access: "read", dialect: EVENT_STREAM, run: createEventsHandler(services.hub) }),
-
-    route("GET", "/v1/subscriptions.opml", { access: "read", ignoresAccept: true, run: opml.export }),
+    route("GET", "/v1/subscriptions.opml", {
+      access: "read",
+      ignoresAccept: true,
+      cost: costOfEverything,
+      run: opml.export,
+    }),
     route("POST", "/v1/imports", {
       access: "write",
       query: readImportQuery,
@@ -107,10 +132,15 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
       run: appData.changeDevice,
     }),
     route("DELETE", "/v1/devices/:device", { access: "write", run: appData.forgetDevice }),
-    route("GET", "/v1/episode-actions", { access: "read", query: readActionListQuery, run: appData.listActions }),
+    route("GET", "/v1/episode-actions", {
+      access: "read",
+      query: readActionListQuery,
+      cost: costOfPage,
+      run: appData.listActions,
+    }),
 
     route("GET", "/v1/me", { access: "read", run: me.get }),
-    route("GET", "/v1/me/export", { access: "account", run: me.export }),
+    route("GET", "/v1/me/export", { access: "account", cost: costOfEverything, run: me.export }),
     ...accountRoutes(services),
 
     ...gpodderRoutes(services, parser),
@@ -119,8 +149,8 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
     ...pageRoutes(config),
     ...docsRoutes(services.serverUrlOf),
 
-    route("GET", "/healthz", { access: "open", ignoresAccept: true, query: anyQuery, run: health.live }),
-    route("GET", "/readyz", { access: "open", ignoresAccept: true, query: anyQuery, run: health.ready }),
+    route("GET", "/healthz", { ...CHECK, run: health.live }),
+    route("GET", "/readyz", { ...CHECK, run: health.ready }),
     ...metricsRoutes(services),
   ];
 }

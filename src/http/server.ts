@@ -14,7 +14,6 @@ import { People } from "../people.ts";
 import { createScheduler } from "../podcasts/create-scheduler.ts";
 import type { Store } from "../store.ts";
 import { estimateSize, SAMPLE_USERS } from "../store-size.ts";
-import { admitOperations, createAdmission } from "./admission.ts";
 import { createAppAuthentication } from "./app-authentication.ts";
 import { createAuthentication, createLocalAuthentication } from "./authenticate.ts";
 import { createClientReader, createServerUrlReader } from "./client-address.ts";
@@ -22,21 +21,18 @@ import { createHttpServer } from "./connections.ts";
 import { createCors } from "./cors.ts";
 import { type Dialect, GPODDER, JSON_API } from "./dialect.ts";
 import { EventHub } from "./event-hub.ts";
-import { type Logger, Request, type Response } from "./exchange.ts";
+import { createShared, type Logger, Request, type Response } from "./exchange.ts";
 import { createGuard, type RouteFamily } from "./guard.ts";
 import { createJwtVerifier, type VerifyJwt } from "./jwt-verifier.ts";
 import type { Metrics } from "./metrics.ts";
 import { createProxyUserReader } from "./proxy-user.ts";
-import { chargeUnsent, respondToFailure } from "./respond.ts";
+import { limitUnread, respondToFailure } from "./respond.ts";
 import { type Match, pathOf, type Route, Router, routeOf, toOriginForm } from "./router.ts";
 import { createRoutes } from "./routes.ts";
 import { SlowRequestLog } from "./slow-requests.ts";
 
 /** Maximum connections that wait to be accepted. If it were low, a client that opens many would make others retransmit. */
 const BACKLOG = 4_096;
-
-/** Any other method may write, and counts as at least one operation. */
-const SAFE_METHODS: ReadonlySet<string> = new Set(["GET", "HEAD"]);
 
 /** The log message of a failed sign-in, whatever the method. The fail2ban filter matches it too. */
 const FAILED_SIGN_IN = "failed sign-in";
@@ -65,11 +61,8 @@ export interface Server {
 export function createServer(options: ServerOptions): Server {
   const { config, store, metrics, clock, version = "0" } = options;
   let isDraining = false;
-  const admission = createAdmission(config.maxQueuedOperations, config.accounts !== undefined);
-  metrics?.watchQueue(() => admission.operations.taken);
   metrics?.watchSize(async () => estimateSize(await store.sample(SAMPLE_USERS)));
   metrics?.watchConnections(store.connections);
-  const networkOf = (raw: IncomingMessage) => readClient(raw).networks.at(-1) ?? "";
   const isVerbose = config.logLevel === "debug";
   // Errors of databases and identity providers may contain untrusted text.
   const hooks: LoggerOptions["hooks"] = {
@@ -86,6 +79,8 @@ export function createServer(options: ServerOptions): Server {
       "X-Forwarded-For was ignored. If your reverse proxy sent it, set EARMARK_TRUSTED_PROXIES to the address of the proxy. Until then all clients share one address, and cookies are not marked Secure.",
     ),
   );
+  const requests = createShared(log, (raw) => readClient(raw).networks[0] ?? "");
+  metrics?.watchQueue(() => requests.queue.waiting);
   const hub = new EventHub({ store, maxStreams: config.limits.maxStreams, ...metrics?.watchStreams(() => hub.size) });
   const onFetch = metrics?.watchFetches((at) => store.podcasts.counts(at), clock);
   const scheduler = config.fetch && createScheduler(config.fetch, { store, version, clock, log, onFetch });
@@ -147,14 +142,13 @@ export function createServer(options: ServerOptions): Server {
         : authenticate(raw, route.access));
       if (response.closed) return;
       if (accounts !== undefined && caller.user !== NOBODY) request.owner = caller.user;
-      if (!SAFE_METHODS.has(request.method)) admitOperations(request, 1);
       await route.handle(request, response, caller, params);
     } catch (error) {
       await packetParsed();
       respondToFailure(error, request, response, match?.pathRoutes.dialect ?? dialectOf(raw.url ?? ""));
     } finally {
       // The hub disconnects stream clients that do not read.
-      if (!request.isStream) chargeUnsent(request, response);
+      if (!request.isStream) limitUnread(request, response);
       request.markHandled();
     }
   };
@@ -186,7 +180,7 @@ export function createServer(options: ServerOptions): Server {
   const { server, drain } = createHttpServer(
     (raw, response) => {
       const started = performance.now();
-      const request = new Request(raw, log, admission, networkOf);
+      const request = new Request(raw, requests);
       const match = findAndRewriteUrl(raw, toOriginForm(request.originalUrl));
       response.on("close", () => {
         request.markClosed();
@@ -200,9 +194,8 @@ export function createServer(options: ServerOptions): Server {
     config.limits,
     (path) => router.find(removeBasePath(path))?.pathRoutes,
     createNetworkCheck(config.trustedProxies),
-    admission.memory,
-    networkOf,
   );
+  server.on("connection", requests.queue.onConnection);
 
   return {
     log,

@@ -20,14 +20,12 @@ interface QueuedJob<Job, Result> {
 
 /**
  * Pending writes. While one group is being written, the next one collects here, so that under load many requests share
- * one transaction and a single request does not wait. Admission control limits the size of the queue.
+ * one transaction and a single request does not wait.
  */
 export class WriteQueue<Job, Result> {
   readonly #writeGroup: WriteGroup<Job, Result>;
   readonly #onGroup: ((operations: number, seconds: number) => void) | undefined;
   readonly #queue = new FairQueue<UserId, QueuedJob<Job, Result>>();
-  /** Number of jobs in the last group that was written, and of those waiting behind it. */
-  #lastLoad = 0;
   #running: Promise<void> | undefined;
 
   constructor(writeGroup: WriteGroup<Job, Result>, onGroup?: (operations: number, seconds: number) => void) {
@@ -80,32 +78,23 @@ export class WriteQueue<Job, Result> {
     const started = performance.now();
     try {
       const results = await this.#writeGroup(group.map(({ job }) => job));
-      this.#lastLoad = group.length + this.#queue.length;
       this.#onGroup?.(operations, (performance.now() - started) / 1000);
-      // Each result in a callback of its own, so that the first response is sent before the next one is prepared.
       return () => {
-        for (const [index, { resolve }] of group.entries()) setImmediate(resolve, results[index] as Result);
+        for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
       };
     } catch (error) {
       return () => {
-        for (const { reject } of group) setImmediate(reject, error);
+        for (const { reject } of group) reject(error);
       };
     }
   }
 
-  /**
-   * If the number of waiting jobs has not grown since last time, the same clients are probably sending again after each result. Then it
-   * takes only half of them, so that two groups of equal size take turns, and one is written while the results of the
-   * other are sent. Otherwise 32 clients could end up in groups of 1 and 31, and the writer would wait after the small
-   * one.
-   */
   #takeGroup(): QueuedJob<Job, Result>[] {
     const group: QueuedJob<Job, Result>[] = [];
-    const max = this.#queue.length > this.#lastLoad ? this.#queue.length : Math.ceil(this.#lastLoad / 2);
     let operations = 0;
     for (let next = this.#queue.peek(); next !== undefined; next = this.#queue.peek()) {
       operations += next.operations;
-      if (group.length === max || (group.length > 0 && operations > GROUP_OPERATIONS)) break;
+      if (group.length > 0 && operations > GROUP_OPERATIONS) break;
       this.#queue.shift();
       group.push(next);
     }
