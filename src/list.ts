@@ -132,8 +132,34 @@ function toResult<Key>({ id, feedUrl, subscribedAt, title, folders }: Item<Key>)
   return { id, feedUrl, subscribedAt, title, folders };
 }
 
-/** The outcome of a change, from the result with its keys as text. */
-export function toOutcome(change: Change, result: ChangeResult<string>, at: Date, max: number): Outcome {
+/**
+ * The outcomes of changes, from the results with their keys as text. A request may update one subscription thousands of
+ * times; equal texts of the results are held once.
+ */
+export function toOutcomes(
+  changes: readonly Change[],
+  results: readonly ChangeResult<string>[],
+  at: Date,
+  max: number,
+): Outcome[] {
+  const texts = new Map<string, string>();
+  const hold = <Text extends string | null>(text: Text): Text => {
+    if (text === null) return text;
+    const held = texts.get(text);
+    if (held === undefined) texts.set(text, text);
+    return (held ?? text) as Text;
+  };
+  return results.map((result, index) => toOutcome(changes[index] as Change, result, at, max, hold));
+}
+
+/** The outcome of one change. */
+export function toOutcome(
+  change: Change,
+  result: ChangeResult<string>,
+  at: Date,
+  max: number,
+  hold = <Text extends string | null>(text: Text) => text,
+): Outcome {
   if (result === "added") {
     const { id, feedUrl } = change as Addition;
     const { title, folders } = toStoredDetails(change as Addition);
@@ -141,7 +167,7 @@ export function toOutcome(change: Change, result: ChangeResult<string>, at: Date
   }
   if (!("code" in result)) {
     const { id, feedUrl, subscribedAt, title, folders } = result;
-    return withDetails({ id, feedUrl, subscribedAt: new Date(subscribedAt) }, title, folders);
+    return withDetails({ id, feedUrl: hold(feedUrl), subscribedAt: new Date(subscribedAt) }, title, hold(folders));
   }
   if ("existingId" in result) return result;
   return result.code === "quota-exceeded" ? { code: result.code, max } : { code: result.code };

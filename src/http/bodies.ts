@@ -30,7 +30,7 @@ export class HeldBody {
   readonly #all: Bodies;
   readonly #raw: IncomingMessage;
   readonly #owner: Owner;
-  #memory = 0;
+  #bytes = 0;
 
   constructor(all: Bodies, raw: IncomingMessage, owner: Owner) {
     this.#all = all;
@@ -42,9 +42,8 @@ export class HeldBody {
   /** Sets how many bytes are allocated for it. */
   resize(bytes: number): void {
     if (!this.#all.open.has(this)) return;
-    const memory = MEMORY_PER_BYTE * bytes;
-    this.#all.held.add(this.#owner, memory - this.#memory);
-    this.#memory = memory;
+    this.#all.held.add(this.#owner, MEMORY_PER_BYTE * (bytes - this.#bytes));
+    this.#bytes = bytes;
   }
 
   mayGrow(): boolean {
@@ -64,8 +63,9 @@ export class HeldBody {
     }
   }
 
-  /** To be called when the request has been handled. */
-  release(): void {
+  /** To be called when the request has been handled. Returns how many bytes were allocated. */
+  release(): number {
+    const bytes = this.#bytes;
     this.resize(0);
     this.#all.open.delete(this);
     this.#endPause();
@@ -74,6 +74,7 @@ export class HeldBody {
       body.#endPause();
       body.#raw.resume();
     }
+    return bytes;
   }
 
   #endPause(): void {

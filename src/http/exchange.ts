@@ -85,9 +85,9 @@ export class Request {
     return this.#body;
   }
 
-  /** To be called when the body and what was parsed from it are no longer needed. */
-  releaseBody(): void {
-    this.#body?.release();
+  /** Ends the limit on the body. Returns its length. */
+  releaseBody(): number {
+    return this.#body?.release() ?? 0;
   }
 
   /** Counts bytes of the response until the client has read it. Returns false if its owner then holds too much. */

@@ -18,6 +18,6 @@ test("held bytes: memory of the machine → a tenth of it, within limits", () =>
   const MIB = 2 ** 20;
   assert.deepEqual(
     [100, 512, 4_096].map((mib) => Math.floor(maxHeldBytes(mib * MIB) / MIB)),
-    [16, 51, 64],
+    [32, 51, 64],
   );
 });

@@ -35,10 +35,10 @@ export class HeldBytes {
 
 /**
  * How much the bodies of all requests may hold, and as much again the responses that clients have not read: a tenth of the
- * memory available to this process (of the machine, or its cgroup limit), between 16 and 64 MiB.
+ * memory available to this process (of the machine, or its cgroup limit), between 32 and 64 MiB.
  */
 export function maxHeldBytes(available = availableMemory()): number {
-  return Math.min(64 * MIB, Math.max(16 * MIB, Math.floor(available / 10)));
+  return Math.min(64 * MIB, Math.max(32 * MIB, Math.floor(available / 10)));
 }
 
 function availableMemory(): number {

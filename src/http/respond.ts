@@ -23,8 +23,10 @@ export const LINGER_MS = 1_000;
 
 /** A long response is sent in pieces of this size. */
 const PIECE_BYTES = 64 * 1024;
-/** What a response holds while it is sent in pieces: one piece, and rows that were read for the next ones. */
+/** What a response holds while it is sent in pieces: one piece, and the rows that were read for the next ones. */
 const HELD_IN_PIECES = 512 * 1024;
+/** The results of a long request are written from its parsed body. One that is longer than this counts as much. */
+const MAX_HELD_BODY = 8 * 1024 * 1024;
 /** To read what was sent, a client has this much time, plus the time that the minimum rate allows. */
 const READING_MS = 10_000;
 const MIN_BYTES_PER_SECOND = 8 * 1024;
@@ -105,8 +107,8 @@ export async function respondInPieces(
   const isCompressed = mayCompress && piece.length >= MIN_COMPRESSED && acceptsGzip(request.headers["accept-encoding"]);
   const compressor = isCompressed ? new PieceCompressor() : undefined;
   response.writeHead(200, isCompressed ? { ...head, ...COMPRESSED } : head);
-  request.releaseBody();
-  if (!isLast && !request.holdUnread(HELD_IN_PIECES)) response.destroy();
+  const held = HELD_IN_PIECES + Math.min(request.releaseBody(), MAX_HELD_BODY);
+  if (!isLast && !request.holdUnread(held)) response.destroy();
   try {
     while (!isLast) {
       await writePiece(response, (await compressor?.next(piece)) ?? piece);

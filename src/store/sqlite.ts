@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type AccountStore, NOBODY } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
-import { toOutcome } from "../list.ts";
+import { toOutcomes } from "../list.ts";
 import type { PeopleStore } from "../people-store.ts";
 import type { PodcastStore } from "../podcast-store.ts";
 import type { Store } from "../store.ts";
@@ -104,7 +104,7 @@ class SqliteStore implements Store {
     const done = await this.#write(job, changes.length);
     if (typeof done === "number") throw new Error("the writer replied to another job");
     if (done.sequence > done.sequenceBefore) this.#onChange(user, done);
-    const outcomes = done.results.map((result, index) => toOutcome(changes[index] as Change, result, at, max));
+    const outcomes = toOutcomes(changes, done.results, at, max);
     return { outcomes, sequenceBefore: done.sequenceBefore, sequence: done.sequence };
   }
 
