@@ -47,6 +47,13 @@ for (const [old, current, others = []] of DEPRECATED) {
   });
 }
 
+test("config: a setting that no longer has an effect → ignored, with a warning", () => {
+  const { warnings, ...config } = read({ EARMARK_MAX_QUEUED_OPERATIONS: "1" });
+  const { warnings: none, ...expected } = read({});
+  assert.deepEqual([config, none], [expected, []]);
+  assert.deepEqual(warnings, ["EARMARK_MAX_QUEUED_OPERATIONS no longer has an effect; remove it."]);
+});
+
 test("config: an old and a new name → the new one wins", () => {
   const { allowAnonymous, warnings } = read({ EARMARK_OPEN: "1", EARMARK_ALLOW_ANONYMOUS: "false" });
   assert.equal(allowAnonymous, false);

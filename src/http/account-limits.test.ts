@@ -118,6 +118,27 @@ describe("account limits", () => {
     assert.equal((await ask(ann)).status, 429);
   });
 
+  test("limits: long requests → count as several; one is allowed with a full allowance", async () => {
+    for (const [path, count] of [
+      ["/v1/changes?page[size]=100", 60],
+      ["/v1/changes", 12],
+      ["/v1/removals?page[size]=1000", 6],
+      ["/v1/subscriptions?page[size]=100&page[number]=101", 60],
+      ["/v1/subscriptions?page[size]=100&page[number]=102", 30],
+      ["/v1/subscriptions.opml", 3],
+    ] as const) {
+      const server = await start({ EARMARK_REQUESTS_PER_MINUTE: "60" });
+      const { Authorization } = await newUser(server);
+      let served = 0;
+      while ((await server.call("GET", path, { headers: { Authorization } })).status === 200) served += 1;
+      assert.equal(served, count, path);
+    }
+    const strict = await start({ EARMARK_REQUESTS_PER_MINUTE: "5" });
+    const { Authorization } = await newUser(strict);
+    assert.equal((await strict.call("GET", "/v1/subscriptions.opml", { headers: { Authorization } })).status, 200);
+    assert.equal((await strict.call("GET", "/v1/subscriptions", { headers: { Authorization } })).status, 429);
+  });
+
   test("limits: operations per minute → 429, nothing of the request applied", async () => {
     const server = await start({ EARMARK_OPERATIONS_PER_MINUTE: "100" });
     const { Authorization } = await newUser(server);

@@ -221,7 +221,8 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       maxSubscriptions: config.maxSubscriptions,
       authenticatedAt: verified.createdAt,
       spend: (cost) => spend("operations", user, cost, operations, clock()),
-      spendRequests: (count) => spend("requests", user, count, requests, clock()),
+      // With a full allowance, any request is allowed. One has been spent by this request.
+      spendRequests: (count) => spend("requests", user, Math.min(count, requests.burst - 1), requests, clock()),
       requireAccess: async () => {
         if ((await verifyCaller(clock()))?.user !== user) throw failure("invalid-credentials");
         if (isAdmin) await requireAdmin(request, user);
