@@ -5,9 +5,9 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout } from "node:timers/promises";
 import { pathToFileURL } from "node:url";
-import { deflateSync } from "node:zlib";
 import sharp from "sharp";
-import { chunk, png } from "../../test/support/png.ts";
+import { textBomb } from "../../test/support/image-bombs.ts";
+import { blankPng, chunk, png } from "../../test/support/png.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { type ArtworkOptions, ChildProcessArtworkScaler } from "./artwork.ts";
 
@@ -27,17 +27,6 @@ const sizeOf = async (bytes: Buffer) => {
   const { width, height, format } = await sharp(bytes).metadata();
   return `${format} ${width}×${height}`;
 };
-
-/** The seven passes of an interlaced PNG: first column and row, and the distance to the next ones. */
-const INTERLACED = [
-  [0, 0, 8, 8],
-  [4, 0, 8, 8],
-  [0, 4, 4, 8],
-  [2, 0, 4, 4],
-  [0, 2, 2, 4],
-  [1, 0, 2, 2],
-  [0, 1, 1, 2],
-] as const;
 
 test("artwork: JPEG, PNG, WebP → WebP of 160 and 600 pixels, never enlarged", async () => {
   for (const [image, small, large] of [
@@ -104,24 +93,38 @@ test("artwork: other formats, broken or oversized images → undefined", async (
 
 test("artwork: an image that needs more memory than allowed → undefined, and the next image works", async () => {
   // Below all other limits: 25 million pixels, 8 bytes each, that must be decoded as a whole because they are interlaced.
-  const header = Buffer.alloc(13);
-  header.writeUInt32BE(5_000);
-  header.writeUInt32BE(5_000, 4);
-  header.set([16, 6, 0, 0, 1], 8);
-  const rows = INTERLACED.map(([x, y, stepX, stepY]) => {
-    const [width, height] = [Math.ceil((5_000 - x) / stepX), Math.ceil((5_000 - y) / stepY)];
-    return height * (1 + 8 * width);
-  });
-  const pixels = deflateSync(Buffer.alloc(rows.reduce((sum, bytes) => sum + bytes)), { level: 1 });
-  const image = Buffer.concat([
-    Buffer.from("\x89PNG\r\n\x1a\n", "latin1"),
-    chunk("IHDR", header),
-    chunk("IDAT", pixels),
-    chunk("IEND", Buffer.alloc(0)),
-  ]);
-  assert.ok(image.length < 8 * 1024 * 1024);
-  assert.equal(await scaler.scale(image), undefined);
-  assert.ok(await scaler.scale(png(8, 1)));
+  const interlaced = blankPng({ width: 5_000, height: 5_000, depth: 16, isInterlaced: true });
+  for (const [name, bomb] of Object.entries({ interlaced, text: textBomb() })) {
+    assert.ok(bomb.length < 8 * 1024 * 1024, name);
+    assert.equal(await scaler.scale(bomb), undefined, name);
+    assert.ok(await scaler.scale(png(8, 1)), name);
+  }
+});
+
+test("artwork: a side of more than 10,000 pixels → undefined", async () => {
+  for (const [width, height] of [
+    [10_000, 4],
+    [4, 10_000],
+  ] as const) {
+    const artwork = await scaler.scale(blankPng({ width, height }));
+    assert.equal(artwork && (await sizeOf(artwork.large)), width > height ? "webp 600×1" : "webp 1×600");
+  }
+  assert.equal(await scaler.scale(blankPng({ width: 10_001, height: 4 })), undefined);
+  assert.equal(await scaler.scale(blankPng({ width: 4, height: 10_001 })), undefined);
+});
+
+test("artwork: the machine runs out of memory → Linux kills this process first", async (t) => {
+  if (process.platform !== "linux") return t.diagnostic("Only Linux can be asked for this.");
+  const file = join(temporaryFolder(), "score");
+  const module = join(temporaryFolder(), "child.mjs");
+  const child = new URL("./artwork-child.ts", import.meta.url).href;
+  const copy = `writeFileSync(${JSON.stringify(file)}, readFileSync("/proc/self/oom_score_adj"));`;
+  writeFileSync(
+    module,
+    `import ${JSON.stringify(child)}; import { readFileSync, writeFileSync } from "node:fs"; ${copy}`,
+  );
+  await create({ program: pathToFileURL(module) }).scale(png(8, 1));
+  assert.equal(Number(readFileSync(file, "utf8")), 1_000);
 });
 
 test("artwork: several at a time → one after the other, in order", async () => {

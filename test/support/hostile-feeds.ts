@@ -2,6 +2,7 @@ import type { IncomingMessage, RequestListener } from "node:http";
 import { gzipSync } from "node:zlib";
 import sharp from "sharp";
 import { writeRss } from "./feeds.ts";
+import { textBomb } from "./image-bombs.ts";
 import { listen } from "./listen.ts";
 import { png } from "./png.ts";
 
@@ -150,6 +151,7 @@ export async function createImages(): Promise<HostileFeeds> {
     "truncated-image": withImage(jpeg.subarray(0, jpeg.length / 2), false),
     "empty-image": withImage(Buffer.alloc(0), false),
     "huge-image": withImage(png(30_000, 30_000), false),
+    "text-bomb-image": withImage(textBomb(), false),
     "one-pixel-image": withImage(await square(1).toBuffer(), true),
     "whole-image": withImage(jpeg, true),
   };
