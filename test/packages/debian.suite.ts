@@ -47,6 +47,7 @@ test("debian: the package is installed → the service runs with its hardening, 
   system.run(RETRY);
   assert.equal(system.run("systemctl is-active earmark earmark-backup.timer"), "active\nactive\n");
   assert.equal(system.run("systemctl is-enabled earmark earmark-backup.timer"), "enabled\nenabled\n");
+  assert.equal(system.run("systemctl show -p OOMPolicy --value earmark"), "continue\n");
   assert.equal(system.run("stat -c %U /proc/$(systemctl show -p MainPID --value earmark)"), "earmark\n");
   assert.match(
     system.run("grep -E 'Seccomp:|NoNewPrivs' /proc/$(systemctl show -p MainPID --value earmark)/status"),
