@@ -134,8 +134,8 @@ async function copyMigrated(server: string): Promise<string> {
   const url = await createDatabase(server);
   await engineFor(url).migrate(url, { distribute: false });
   await query(server, `alter database ${new URL(url).pathname.slice(1)} rename to ${MIGRATED}`).catch((error) => {
-    // Another process was faster.
-    if (codeOf(error) !== "42P04") throw error;
+    // Another process was faster, or is renaming its database at the same time.
+    if (!/^(42P04|23505)$/.test(codeOf(error) ?? "")) throw error;
   });
   return copyMigrated(server);
 }
