@@ -17,6 +17,7 @@ import {
 import { Attempts, type Networks } from "./attempts.ts";
 import { CredentialCache, waitForCachesToExpire } from "./credential-cache.ts";
 import { FailedGuesses } from "./failed-guesses.ts";
+import type { MonotonicClock } from "./limits.ts";
 import { hashPassword, validatePassword, verifyPassword } from "./passwords.ts";
 import { AccessRevoked, asUser, type Caller, COMMAND_LINE, LOCAL_USER, type UserId } from "./subscriptions.ts";
 
@@ -59,12 +60,14 @@ export class Accounts {
   readonly #store: AccountStore;
   readonly #isSignUpOpen: boolean;
   readonly #cache = new CredentialCache<VerifiedCredential>();
-  readonly #failedGuesses = new FailedGuesses();
+  readonly #failedGuesses: FailedGuesses;
   readonly #attempts: Attempts;
 
-  constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }) {
+  /** `clock` is for limits within this process. */
+  constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }, clock?: MonotonicClock) {
     this.#store = store;
-    this.#attempts = new Attempts(store.sharedLimits);
+    this.#attempts = new Attempts(store.sharedLimits, clock);
+    this.#failedGuesses = new FailedGuesses(clock);
     this.#isSignUpOpen = signUp;
   }
 
@@ -120,12 +123,11 @@ export class Accounts {
     const name = readName(typed);
     const network = widestNetwork(networks);
     const waitMs =
-      (await this.#attempts.count(networks, name ?? "", at)) ||
-      (await this.#failedGuesses.delay(name ?? "", network, at));
+      (await this.#attempts.count(networks, name ?? "", at)) || (await this.#failedGuesses.delay(name ?? "", network));
     if (waitMs > 0) return { reason: "too-often", waitMs };
     const found = name === undefined ? undefined : await this.#store.find(name, "");
     if (!(await verifyPassword(password, found?.passwordHash, network)) || found === undefined) {
-      this.#failedGuesses.record(name ?? "", network, at);
+      this.#failedGuesses.record(name ?? "", network);
       return { reason: "wrong-password" };
     }
     // Only the owner may learn that the account is disabled.

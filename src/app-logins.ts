@@ -19,6 +19,8 @@ export interface AppLogin extends AppLoginOrigin {
 
 /** How long the user has to approve it. */
 export const APP_LOGIN_MS = 20 * 60 * 1_000;
+/** The expiry of a login further ahead is made up. One beyond `APP_LOGIN_MS` was issued before the clock was set back. */
+const MAX_LEFT_MS = 24 * 60 * 60 * 1_000;
 const MAX_DENIALS = 1_000;
 
 /** The app that asks for access. */
@@ -109,7 +111,7 @@ function readTime(seconds: string): Date {
 
 function isCurrent(expiresAt: Date, at: Date): boolean {
   const left = expiresAt.getTime() - at.getTime();
-  return left > 0 && left <= APP_LOGIN_MS;
+  return left > 0 && left <= MAX_LEFT_MS;
 }
 
 function secretOf(pollToken: string): string {

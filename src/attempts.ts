@@ -1,5 +1,5 @@
 import type { SharedLimits } from "./account-store.ts";
-import { type Rate, RateLimiter, spendShared } from "./limits.ts";
+import { type MonotonicClock, type Rate, RateLimiter, spendShared } from "./limits.ts";
 
 /** The networks of a client's address, narrow to wide. */
 export type Networks = readonly string[];
@@ -13,10 +13,11 @@ const WIDE_NETWORK_FACTORS: Readonly<Record<string, number>> = { "/56": 2, "/48"
 
 /** Limits attempts to sign in or to create an account. */
 export class Attempts {
-  readonly #limiter = new RateLimiter();
+  readonly #limiter: RateLimiter;
   readonly #shared: SharedLimits | undefined;
 
-  constructor(shared: SharedLimits | undefined) {
+  constructor(shared: SharedLimits | undefined, clock?: MonotonicClock) {
+    this.#limiter = new RateLimiter(clock);
     this.#shared = shared;
   }
 
@@ -36,7 +37,7 @@ export class Attempts {
   }
 
   async #spend(key: string, rate: Rate, at: Date): Promise<number> {
-    if (this.#shared === undefined) return this.#limiter.spend(key, 1, rate, at.getTime());
+    if (this.#shared === undefined) return this.#limiter.spend(key, 1, rate);
     return spendShared(this.#shared, key, 1, rate, at.getTime());
   }
 }

@@ -2,13 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { FailedGuesses } from "./failed-guesses.ts";
 
-const NOW = new Date("2026-05-04T10:00:00Z");
-const later = (ms: number) => new Date(NOW.getTime() + ms);
-
-/** A state in which twenty networks have just failed for the name. */
-function manyFailures(name: string): FailedGuesses {
-  const guesses = new FailedGuesses();
-  for (let network = 0; network < 20; network += 1) guesses.record(name, `network ${network}`, NOW);
+/** A state in which twenty networks have failed for the name, that many milliseconds ago. */
+function manyFailures(name: string, ago: number): FailedGuesses {
+  let now = 0;
+  const guesses = new FailedGuesses(() => now);
+  for (let network = 0; network < 20; network += 1) guesses.record(name, `network ${network}`);
+  now = ago;
   return guesses;
 }
 
@@ -19,32 +18,30 @@ async function isImmediate(delay: Promise<number>): Promise<boolean> {
 }
 
 test("failed guesses: many for a name → a network that failed is delayed, one that did not is not", async () => {
-  const guesses = manyFailures("ann");
   // Nearly three seconds later, only a tenth of a second is left to wait.
-  const at = later(2_900);
-  const delayed = guesses.delay("ann", "network 3", at);
-  assert.equal(await isImmediate(guesses.delay("ann", "elsewhere", at)), true);
-  assert.equal(await isImmediate(guesses.delay("bob", "network 3", at)), true);
+  const guesses = manyFailures("ann", 2_900);
+  const delayed = guesses.delay("ann", "network 3");
+  assert.equal(await isImmediate(guesses.delay("ann", "elsewhere")), true);
+  assert.equal(await isImmediate(guesses.delay("bob", "network 3")), true);
   assert.equal(await isImmediate(delayed), false);
   assert.equal(await delayed, 0);
 });
 
 test("failed guesses: few for a name → nobody is delayed", async () => {
   const guesses = new FailedGuesses();
-  for (let count = 0; count < 19; count += 1) guesses.record("ann", "network", NOW);
-  assert.equal(await isImmediate(guesses.delay("ann", "network", NOW)), true);
+  for (let count = 0; count < 19; count += 1) guesses.record("ann", "network");
+  assert.equal(await isImmediate(guesses.delay("ann", "network")), true);
 });
 
 test("failed guesses: a minute later → nobody is delayed", async () => {
-  assert.equal(await isImmediate(manyFailures("ann").delay("ann", "network 3", later(60_000))), true);
+  assert.equal(await isImmediate(manyFailures("ann", 60_000).delay("ann", "network 3")), true);
 });
 
 test("failed guesses: too many delayed already → the next must retry later, until a slot is free", async () => {
-  const guesses = manyFailures("ann");
-  const at = later(2_900);
-  const delayed = Array.from({ length: 10 }, (_, network) => guesses.delay("ann", `network ${network}`, at));
-  assert.equal(await guesses.delay("ann", "network 11", at), 100);
-  assert.equal(await isImmediate(guesses.delay("ann", "elsewhere", at)), true);
+  const guesses = manyFailures("ann", 2_900);
+  const delayed = Array.from({ length: 10 }, (_, network) => guesses.delay("ann", `network ${network}`));
+  assert.equal(await guesses.delay("ann", "network 11"), 100);
+  assert.equal(await isImmediate(guesses.delay("ann", "elsewhere")), true);
   await Promise.all(delayed);
-  assert.equal(await guesses.delay("ann", "network 11", at), 0);
+  assert.equal(await guesses.delay("ann", "network 11"), 0);
 });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Rate, RateLimiter } from "./limits.ts";
+import { type MonotonicClock, type Rate, RateLimiter } from "./limits.ts";
 
 /** Failed sign-ins for one name, from all networks together. */
 const FAILURES_PER_NAME: Rate = { burst: 20, perMinute: 20 };
@@ -13,21 +13,25 @@ const MAX_DELAYED = 10;
  * for the name is not delayed. Each process keeps its own state in memory, so that a flood of guesses writes nothing.
  */
 export class FailedGuesses {
-  readonly #failures = new RateLimiter();
+  readonly #failures: RateLimiter;
   readonly #delayed = new Map<string, number>();
 
-  record(name: string, network: string, at: Date): void {
-    this.#failures.spend(`name ${name}`, 1, FAILURES_PER_NAME, at.getTime());
-    this.#failures.spend(`network ${network} ${name}`, 1, FAILURES_PER_NETWORK, at.getTime());
+  constructor(clock?: MonotonicClock) {
+    this.#failures = new RateLimiter(clock);
+  }
+
+  record(name: string, network: string): void {
+    this.#failures.spend(`name ${name}`, 1, FAILURES_PER_NAME);
+    this.#failures.spend(`network ${network} ${name}`, 1, FAILURES_PER_NETWORK);
   }
 
   /**
    * Delays an attempt by at most three seconds if there were many failures for the name, one of them from this network.
    * If too many attempts are delayed already, returns at once with the milliseconds to wait; otherwise 0.
    */
-  async delay(name: string, network: string, at: Date): Promise<number> {
-    const wait = this.#failures.waitFor(`name ${name}`, 1, FAILURES_PER_NAME, at.getTime());
-    const hasFailed = this.#failures.waitFor(`network ${network} ${name}`, 1, FAILURES_PER_NETWORK, at.getTime()) > 0;
+  async delay(name: string, network: string): Promise<number> {
+    const wait = this.#failures.waitFor(`name ${name}`, 1, FAILURES_PER_NAME);
+    const hasFailed = this.#failures.waitFor(`network ${network} ${name}`, 1, FAILURES_PER_NETWORK) > 0;
     if (wait === 0 || !hasFailed) return 0;
     const delayed = this.#delayed.get(name) ?? 0;
     if (delayed >= MAX_DELAYED) return wait;

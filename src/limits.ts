@@ -6,16 +6,25 @@ export interface Rate {
   readonly perMinute: number;
 }
 
+/** Milliseconds that never go back, since any time. Unlike the time of day, nobody sets it. */
+export type MonotonicClock = () => number;
+
 /**
  * Limits by the generic cell rate algorithm (GCRA). The state of a key is one timestamp: when everything spent so far
  * has been replenished. A key without state has its whole burst.
  */
 export class RateLimiter {
   readonly #timestamps = new Map<string, number>();
+  readonly #clock: MonotonicClock;
   #sweepAbove = MIN_SWEEP_SIZE;
 
+  constructor(clock: MonotonicClock = () => performance.now()) {
+    this.#clock = clock;
+  }
+
   /** How many milliseconds to wait before `cost` may be spent; 0 if it has been spent. */
-  spend(key: string, cost: number, rate: Rate, now: number): number {
+  spend(key: string, cost: number, rate: Rate): number {
+    const now = this.#clock();
     const { next, wait } = computeSpend(this.#timestamps.get(key), cost, rate, now);
     if (wait === 0) {
       this.#timestamps.set(key, next);
@@ -25,8 +34,8 @@ export class RateLimiter {
   }
 
   /** How many milliseconds to wait before `cost` may be spent. Spends nothing. */
-  waitFor(key: string, cost: number, rate: Rate, now: number): number {
-    return computeSpend(this.#timestamps.get(key), cost, rate, now).wait;
+  waitFor(key: string, cost: number, rate: Rate): number {
+    return computeSpend(this.#timestamps.get(key), cost, rate, this.#clock()).wait;
   }
 
   #sweep(now: number): void {
@@ -36,13 +45,15 @@ export class RateLimiter {
 }
 
 const MIN_SWEEP_SIZE = 10_000;
+/** How far the clocks of the processes that share a limit may be apart. */
+const MAX_SKEW_MS = 60_000;
 
 /** The latest attempt to spend for each key. */
 const lastAttempts = new WeakMap<SharedLimits, Map<string, Promise<unknown>>>();
 
 /**
- * Like `RateLimiter.spend`, with a state that all processes share. Within a process one attempt per key runs at a time, so
- * that attempts only collide with those of other processes.
+ * Like `RateLimiter.spend`, with a state that all processes share, in the time of day. `cost` is at most the burst. Within a
+ * process one attempt per key runs at a time, so that attempts only collide with those of other processes.
  */
 export async function spendShared(
   limits: SharedLimits,
@@ -73,9 +84,19 @@ async function spendWithRetries(
 ): Promise<number> {
   for (;;) {
     const timestamp = await limits.read(key);
-    const { next, wait } = computeSpend(timestamp, cost, rate, now);
+    const { next, wait } = computeSpend(withoutClockStep(timestamp, cost, rate, now), cost, rate, now);
     if (wait > 0 || (await limits.replace(key, timestamp, next))) return wait;
   }
+}
+
+/**
+ * A timestamp further ahead than a spent burst was written before the clock was set back. Then this attempt is allowed, and
+ * leaves nothing of the burst: nobody is locked out, and nobody regains more than one attempt.
+ */
+function withoutClockStep(timestamp: number | undefined, cost: number, { burst, perMinute }: Rate, now: number) {
+  const msPerUnit = 60_000 / perMinute;
+  const isPossible = timestamp === undefined || timestamp <= now + burst * msPerUnit + MAX_SKEW_MS;
+  return isPossible ? timestamp : now + (burst - cost) * msPerUnit;
 }
 
 /**

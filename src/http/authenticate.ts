@@ -6,7 +6,7 @@ import type { Client as AppClient } from "../app-store.ts";
 import type { AccountsConfig } from "../config.ts";
 import { failure } from "../errors.ts";
 import { findIdentifiedUser } from "../identities.ts";
-import { type Rate, RateLimiter } from "../limits.ts";
+import { type MonotonicClock, type Rate, RateLimiter } from "../limits.ts";
 import type { People } from "../people.ts";
 import { isActiveAdmin } from "../people-store.ts";
 import { type Actor, asUser, type Caller, LOCAL_USER, type UserId } from "../subscriptions.ts";
@@ -94,6 +94,7 @@ export interface AuthenticationOptions {
   readonly readClient: ReadClient;
   readonly basePath: string;
   readonly clock: () => Date;
+  readonly limiterClock?: MonotonicClock | undefined;
 }
 
 /** Maximum session cookies to try: applications on other paths or hosts of the domain may set cookies of this name. */
@@ -126,10 +127,10 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   const operations = perMinute(config.operationsPerMinute);
   const requireMetricsToken = createMetricsCheck(options.metricsToken);
 
-  const limiter = new RateLimiter();
+  const limiter = new RateLimiter(options.limiterClock);
 
-  const spend = (what: string, user: UserId, cost: number, rate: Rate, now: Date): void => {
-    const wait = limiter.spend(`${what} ${user}`, cost, rate, now.getTime());
+  const spend = (what: string, user: UserId, cost: number, rate: Rate): void => {
+    const wait = limiter.spend(`${what} ${user}`, cost, rate);
     if (wait > 0) throw failure("rate-limited", { limit: rate.perMinute, unit: what, ...retryAfter(wait) });
   };
 
@@ -204,7 +205,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     const verified = await verifyCaller(now);
     if (verified === undefined) throw failure("invalid-credentials");
     const { user } = verified;
-    spend("requests", user, 1, requests, now);
+    spend("requests", user, 1, requests);
     if (verified.kind === "token") {
       if (access === "account" || access === "admin") throw failure("session-required");
       if (access === "write" && verified.scope === "read") throw failure("insufficient-scope");
@@ -220,9 +221,9 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       ...("passwordHash" in verified ? { passwordHash: verified.passwordHash } : {}),
       maxSubscriptions: config.maxSubscriptions,
       authenticatedAt: verified.createdAt,
-      spend: (cost) => spend("operations", user, cost, operations, clock()),
+      spend: (cost) => spend("operations", user, cost, operations),
       // With a full allowance, any request is allowed. One has been spent by this request.
-      spendRequests: (count) => spend("requests", user, Math.min(count, requests.burst - 1), requests, clock()),
+      spendRequests: (count) => spend("requests", user, Math.min(count, requests.burst - 1), requests),
       requireAccess: async () => {
         if ((await verifyCaller(clock()))?.user !== user) throw failure("invalid-credentials");
         if (isAdmin) await requireAdmin(request, user);

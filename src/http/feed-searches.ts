@@ -16,7 +16,7 @@ const MAX_SEARCHES_PER_ACCOUNT = 2;
 const SEARCHES: Rate = { burst: 20, perMinute: 20 };
 
 /** Handler of `/v1/feed-searches`: finds the feeds that a page declares. */
-export function createFeedSearchHandler({ scheduler, clock }: Services) {
+export function createFeedSearchHandler({ scheduler }: Services) {
   const limiter = new RateLimiter();
   /** The owners of the searches in progress. */
   const searching: Owner[] = [];
@@ -27,7 +27,7 @@ export function createFeedSearchHandler({ scheduler, clock }: Services) {
     if (scheduler === undefined) throw failure("fetching-disabled");
     const own = searching.filter((owner) => owner === request.owner).length;
     if (searching.length >= MAX_SEARCHES || own >= MAX_SEARCHES_PER_ACCOUNT) throw failure("too-many-searches");
-    const wait = limiter.spend(String(caller.user), 1, SEARCHES, clock().getTime());
+    const wait = limiter.spend(String(caller.user), 1, SEARCHES);
     if (wait > 0) throw failure("rate-limited", { limit: SEARCHES.perMinute, unit: "searches", ...retryAfter(wait) });
     const abort = new AbortController();
     response.once("close", () => abort.abort());

@@ -9,6 +9,7 @@ import { AppSignIn } from "../app-sign-in.ts";
 import { AppSync } from "../app-sync.ts";
 import type { AccountsConfig, Config } from "../config.ts";
 import { escapeControlCharacters } from "../control-characters.ts";
+import type { MonotonicClock } from "../limits.ts";
 import { createNetworkCheck } from "../networks.ts";
 import { People } from "../people.ts";
 import { createScheduler } from "../podcasts/create-scheduler.ts";
@@ -46,6 +47,8 @@ export interface ServerOptions {
   readonly metrics: Metrics | undefined;
   readonly logStream: Writable;
   readonly clock: () => Date;
+  /** Of the rate limits within this process; for tests. */
+  readonly limiterClock?: MonotonicClock | undefined;
   readonly version?: string;
 }
 
@@ -59,7 +62,7 @@ export interface Server {
 }
 
 export function createServer(options: ServerOptions): Server {
-  const { config, store, metrics, clock, version = "0" } = options;
+  const { config, store, metrics, clock, limiterClock, version = "0" } = options;
   let isDraining = false;
   metrics?.watchSize(async () => estimateSize(await store.sample(SAMPLE_USERS)));
   metrics?.watchConnections(store.connections);
@@ -88,7 +91,7 @@ export function createServer(options: ServerOptions): Server {
     hub.notify(user, range.sequence);
     scheduler?.notify(user, range);
   });
-  const accounts = config.accounts && new Accounts(store.accounts, config.accounts);
+  const accounts = config.accounts && new Accounts(store.accounts, config.accounts, limiterClock);
   const readProxyUser = createProxyUserReader(config);
   const people = accounts && new People(store.people, accounts);
   const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
@@ -105,6 +108,7 @@ export function createServer(options: ServerOptions): Server {
           readClient,
           basePath: config.basePath,
           clock,
+          limiterClock,
         });
   const apps = new AppSync(store);
   const appSignIn = accounts && new AppSignIn(accounts);

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { after } from "node:test";
 import { isAccountRefusal } from "../../src/account-refusals.ts";
 import { Accounts } from "../../src/accounts.ts";
 import { People } from "../../src/people.ts";
@@ -10,12 +11,15 @@ export const PASSWORD = "correct horse battery";
 export const MINUTE = 60_000;
 export const JSONAPI = { "Content-Type": PLAIN };
 
-/** A server whose clock stands until it is moved, and through which a test may come from any network. */
+/** A server whose clocks stand until they are moved, and through which a test may come from any network. */
 export async function start(settings: Readonly<Record<string, string>> = {}) {
   let now = Date.now();
+  let uptime = 0;
   const server = await startServer(
     { EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true", EARMARK_TRUSTED_PROXIES: "127.0.0.1", ...settings },
     () => new Date(now),
+    after,
+    () => uptime,
   );
   const accounts = new Accounts(server.store.accounts, { signUp: true });
   return {
@@ -23,6 +27,11 @@ export async function start(settings: Readonly<Record<string, string>> = {}) {
     accounts,
     people: new People(server.store.people, accounts),
     wait: (ms: number) => {
+      now += ms;
+      uptime += ms;
+    },
+    /** Sets the time of day forward or back. */
+    stepClock: (ms: number) => {
       now += ms;
     },
     now: () => new Date(now),

@@ -8,6 +8,7 @@ import { after } from "node:test";
 import { type Config, readConfig } from "../../src/config.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { createServer, type Server } from "../../src/http/server.ts";
+import type { MonotonicClock } from "../../src/limits.ts";
 import { openStore } from "../../src/store/engines.ts";
 import type { Store } from "../../src/store.ts";
 import "./fast-passwords.ts";
@@ -62,6 +63,7 @@ export async function startServer(
   environment: Readonly<Record<string, string>> = {},
   clock: () => Date = () => new Date(),
   later: Later = after,
+  limiterClock?: MonotonicClock,
 ): Promise<TestServer> {
   const folder = temporaryFolder(later);
   const databaseUrl = (await postgres?.migratedDatabase()) ?? "file:earmark.db";
@@ -79,6 +81,7 @@ export async function startServer(
     metrics: config.metrics ? createMetrics("0.0.0") : undefined,
     logStream: stream,
     clock,
+    limiterClock,
   });
   const url = await server.listen(config.host, config.port);
   const port = Number(new URL(url).port);
