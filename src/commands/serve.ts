@@ -6,12 +6,12 @@ import { People } from "../people.ts";
 import { openStore } from "../store/engines.ts";
 import { displayNameOf } from "../store/store-options.ts";
 import { UserError } from "../user-error.ts";
+import { startCleanup } from "./cleanup.ts";
 import { createTextLog } from "./log-lines.ts";
 
 const HOUR_MS = 60 * 60 * 1_000;
 const DAY_MS = 24 * HOUR_MS;
-/** How often expired data is deleted and interrupted deletions are finished. */
-const SWEEP_MS = HOUR_MS;
+const CLEANUP_INTERVAL_MS = HOUR_MS;
 
 export interface ServeOptions {
   readonly config: Config;
@@ -65,19 +65,20 @@ export async function serve(options: ServeOptions): Promise<void> {
     for (const warning of warnings) server.log.warn(warning);
     if (setupSecret !== undefined) say(setupInstructions(publicUrl, setupSecret));
     limitHeapGrowth();
-    const eraseOutdated = async () => {
-      await store.forgetRemovals(new Date(Date.now() - config.removalRetentionDays * DAY_MS));
-      await store.podcasts.eraseUnused(new Date());
-    };
-    const sweep = () =>
-      eraseOutdated()
-        .then(() => accounts.sweep(new Date()))
-        .catch(() => undefined);
-    // Not awaited: finishing a large deletion takes seconds.
-    void (config.accounts === undefined ? eraseOutdated().catch(() => undefined) : sweep());
-    const sweeping = setInterval(sweep, SWEEP_MS).unref();
+    const cleanup = startCleanup({
+      steps: {
+        removals: () => store.forgetRemovals(new Date(Date.now() - config.removalRetentionDays * DAY_MS)),
+        podcasts: () => store.podcasts.eraseUnused(new Date()),
+        accounts: () => accounts.sweep(new Date()),
+      },
+      intervalMs: CLEANUP_INTERVAL_MS,
+      onFailure(step, error) {
+        metrics?.countCleanupFailure(step);
+        server.log.error({ step, err: error }, "cleanup failed");
+      },
+    });
     const signal = await stopRequested;
-    clearInterval(sweeping);
+    cleanup.stop();
     server.log.info({ signal }, "stopping");
     await server.drain();
     await store.close();

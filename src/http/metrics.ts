@@ -18,6 +18,7 @@ export interface Metrics {
   /** Registers a gauge of the requests that wait for their turn. */
   watchQueue(waiting: () => number): void;
   countFailedSignIn(): void;
+  countCleanupFailure(step: string): void;
   /** Registers gauges of the database's size, which is read at most once a minute. */
   watchSize(read: () => Promise<{ readonly accounts: number; readonly subscriptions: number }>): void;
   /** Registers a gauge of the connections to the database server, if there is one. */
@@ -101,6 +102,12 @@ export function createMetrics(version: string, now: () => number = () => perform
     help: "Failed sign-ins, by any method.",
     registers,
   });
+  const cleanupFailures = new Counter({
+    name: "earmark_cleanup_failures_total",
+    help: "Failed steps of the hourly cleanup.",
+    labelNames: ["step"],
+    registers,
+  });
 
   return {
     contentType: registry.contentType,
@@ -132,6 +139,7 @@ export function createMetrics(version: string, now: () => number = () => perform
       });
     },
     countFailedSignIn: () => failedSignIns.inc(),
+    countCleanupFailure: (step) => cleanupFailures.labels(step).inc(),
     watchSize(read) {
       const accounts = new Gauge({
         name: "earmark_accounts",
