@@ -30,6 +30,14 @@ const PAGE_BYTES = 4_096;
 const LOCKING_MS = 1_000;
 const SQLITE_BUSY = 5;
 const SQLITE_FULL = 13;
+const [SQLITE_READONLY, SQLITE_IOERR, SQLITE_CANTOPEN] = [8, 10, 14];
+const FILE_FAILURES: ReadonlySet<number> = new Set([
+  SQLITE_BUSY,
+  SQLITE_READONLY,
+  SQLITE_IOERR,
+  SQLITE_FULL,
+  SQLITE_CANTOPEN,
+]);
 /** The first schema version with secure_delete. Files of earlier versions are rewritten once. */
 const SECURE_DELETE_VERSION = 3;
 /** Files up to this size are checked at start, which takes less than 100 ms. */
@@ -193,6 +201,13 @@ export function isBusy(error: unknown): boolean {
 
 export function isFull(error: unknown): boolean {
   return (error as { errcode?: number }).errcode === SQLITE_FULL;
+}
+
+/** Whether the file is locked, full, read-only or cannot be read or written: then no other write would succeed either. */
+export function isFileFailure(error: unknown): boolean {
+  const { errcode } = error as { errcode?: number };
+  // The primary code; the other bits say more.
+  return errcode !== undefined && FILE_FAILURES.has(errcode & 0xff);
 }
 
 /**

@@ -44,14 +44,21 @@ export type JobResult =
   | "access-revoked"
   | number;
 
-/** The outcome is unknown if the group may have been stored nevertheless. */
-export type GroupResult =
-  | { readonly results: readonly JobResult[] }
-  | { readonly failure: Error; readonly isOutcomeUnknown: boolean };
+/** Nothing was stored, unless the outcome is unknown. */
+export interface WriteFailure {
+  readonly failure: Error;
+  readonly isOutcomeUnknown: boolean;
+}
 
-/** Executes a group of jobs in one transaction: either the whole group is stored, or none of it. */
+/** Result N is that of job N. */
+export type GroupResult = { readonly results: readonly (JobResult | WriteFailure)[] } | WriteFailure;
+
+/**
+ * Executes a group of jobs in one transaction. If that fails because of one of them, each job gets a transaction of its own,
+ * so that it fails alone.
+ */
 export interface GroupWriter {
-  /** Returns when the commit is durable. */
+  /** Returns when everything stored is durable. */
   write(jobs: readonly Job[]): GroupResult | Promise<GroupResult>;
   close(): void | Promise<void>;
 }

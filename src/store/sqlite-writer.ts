@@ -3,8 +3,8 @@ import { parentPort, workerData } from "node:worker_threads";
 import { bytesOf } from "./keys.ts";
 import { AccountWriter } from "./sqlite-accounts.ts";
 import { AppWriter } from "./sqlite-apps.ts";
-import { isBusy, isFull, openConnection, sleep, WRITER_BUSY_MS } from "./sqlite-file.ts";
-import type { Authorized, GroupResult, GroupWriter, Job, JobResult } from "./sqlite-jobs.ts";
+import { isBusy, isFileFailure, isFull, openConnection, sleep, WRITER_BUSY_MS } from "./sqlite-file.ts";
+import type { Authorized, GroupResult, GroupWriter, Job, JobResult, WriteFailure } from "./sqlite-jobs.ts";
 import { ListWriter } from "./sqlite-list.ts";
 import { PodcastWriter } from "./sqlite-podcasts.ts";
 import { touch } from "./sqlite-schema.ts";
@@ -153,13 +153,33 @@ export class SqliteWriter implements GroupWriter {
   }
 
   write(jobs: readonly Job[]): GroupResult {
+    const result = this.#transact(jobs);
+    return "failure" in result && !result.isLasting && jobs.length > 1 ? { results: this.#writeEach(jobs) } : result;
+  }
+
+  /** After a failure that every job would meet, no other is tried: each might wait for a locked file. */
+  #writeEach(jobs: readonly Job[]): (JobResult | WriteFailure)[] {
+    let lasting: WriteFailure | undefined;
+    return jobs.map((job) => {
+      if (lasting !== undefined) return lasting;
+      const result = this.#transact([job]);
+      if (!("failure" in result)) return result.results[0] as JobResult;
+      const { failure, isLasting, isOutcomeUnknown } = result;
+      if (isLasting) lasting = { failure, isOutcomeUnknown: false };
+      return { failure, isOutcomeUnknown };
+    });
+  }
+
+  #transact(
+    jobs: readonly Job[],
+  ): { readonly results: readonly JobResult[] } | (WriteFailure & { readonly isLasting: boolean }) {
     try {
       this.#connection ??= new Connection(this.#path);
       return { results: this.#connection.write(jobs) };
     } catch (error) {
       const isOutcomeUnknown = this.#connection?.isOutcomeUnknown(error) ?? false;
       this.close();
-      return { failure: error as Error, isOutcomeUnknown };
+      return { failure: error as Error, isOutcomeUnknown, isLasting: isOutcomeUnknown || isFileFailure(error) };
     }
   }
 

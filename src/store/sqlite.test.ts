@@ -31,6 +31,9 @@ async function open(path: string, options: Partial<StoreOptions> = {}): Promise<
   return store;
 }
 
+const isUnavailable = (isOutcomeUnknown: boolean) => (error: Error) =>
+  error instanceof StoreUnavailable && error.isOutcomeUnknown === isOutcomeUnknown;
+
 const newFile = () => join(temporaryFolder(), "data", "earmark.db");
 
 /** It waits for twenty seconds, during which the other tests run. */
@@ -178,9 +181,6 @@ function endWriterAtNextGroup(): void {
   };
 }
 
-const isUnavailable = (isOutcomeUnknown: boolean) => (error: Error) =>
-  error instanceof StoreUnavailable && error.isOutcomeUnknown === isOutcomeUnknown;
-
 test("change: failure before the commit → not done; at the commit → unknown; then it recovers", async () => {
   const file = newFile();
   const store = await open(file);
@@ -291,6 +291,30 @@ test("queue: waiting requests → share a transaction", async () => {
   assert.deepEqual(groups, [1_800, 1_800, 900], "but a transaction does not grow without bound");
 });
 
+test("queue: a job that cannot be executed → fails alone; others in its transaction are stored", async () => {
+  const groups: number[] = [];
+  const store = await open(newFile(), { onCommit: (operations) => groups.push(operations) });
+  const poisoned = additions(1, 2).map((each) => ({ ...each, feedUrl: {} as string }));
+  const attempts = await Promise.allSettled([
+    addTo(store, asUser(1), additions(0, 1), NOW),
+    addTo(store, asUser(2), poisoned, NOW),
+    addTo(store, asUser(1), additions(1, 2), NOW),
+    addTo(store, asUser(2), additions(0, 2), NOW),
+    removeFrom(store, asUser(1), additions(0, 1)[0]?.id ?? "", NOW),
+    addTo(store, asUser(3), [...additions(0, 1), ...poisoned], NOW),
+  ]);
+  assert.deepEqual(groups, [11], "one group");
+  assert.deepEqual(
+    attempts.flatMap(({ status }, index) => (status === "rejected" ? [index] : [])),
+    [1, 5],
+  );
+  for (const attempt of attempts) if (attempt.status === "rejected") assert.ok(isUnavailable(false)(attempt.reason));
+  const totals = [1, 2, 3].map(async (user) => (await store.page(user, { offset: 0, size: 1 })).total);
+  assert.deepEqual(await Promise.all(totals), [2, 2, 0]);
+  await store.ready();
+  assert.equal((await addTo(store, asUser(3), additions(0, 1), NOW)).some(isRefusal), false);
+});
+
 test("close: writes are queued → written first, and later ones rejected", async () => {
   const file = newFile();
   const store = await open(file);
@@ -309,9 +333,13 @@ async function lockOut(): Promise<void> {
   await addTo(store, asUser(USER), additions(0, 100), NOW);
   const other = new DatabaseSync(file, { timeout: 0 });
   other.exec("begin immediate");
-  const attempt = addTo(store, asUser(USER), additions(100, 100), NOW);
+  const started = performance.now();
+  const group = [1, 2, 3, 4].map((number) => addTo(store, asUser(USER), additions(100 * number, 100), NOW));
+  const failed = group.map((attempt) => assert.rejects(attempt, isUnavailable(false)));
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
-  await assert.rejects(attempt, (error: Error) => error instanceof StoreUnavailable && !error.isOutcomeUnknown);
+  await Promise.all(failed);
+  // The group waits for ten seconds, and not each job of it.
+  assert.ok(performance.now() - started < 30_000);
   await assert.rejects(store.ready(), StoreUnavailable);
   other.close();
   await store.ready();

@@ -29,7 +29,7 @@ import { sampleQuery, toSample } from "./sample.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimAndMigrate, openConnection, shareFile, wrapReadErrors } from "./sqlite-file.ts";
-import { authorizedBy, type GroupWriter, type Job, type JobResult } from "./sqlite-jobs.ts";
+import { authorizedBy, type GroupWriter, type Job, type JobResult, type WriteFailure } from "./sqlite-jobs.ts";
 import { REMOVAL_BATCH_SIZE } from "./sqlite-list.ts";
 import { SqlitePeople } from "./sqlite-people.ts";
 import { type PodcastChange, SqlitePodcasts } from "./sqlite-podcasts.ts";
@@ -71,7 +71,7 @@ class SqliteStore implements Store {
   readonly #writer: GroupWriter;
   readonly #queue: WriteQueue<Job, JobResult>;
   readonly #release: () => void;
-  /** Whether the last group failed. */
+  /** Whether the last group, or a part of it, failed. */
   #hasFailed = false;
   #onChange: OnChange = () => undefined;
   #closing: Promise<void> | undefined;
@@ -119,13 +119,11 @@ class SqliteStore implements Store {
     return result;
   }
 
-  async #writeGroup(jobs: readonly Job[]): Promise<readonly JobResult[]> {
+  async #writeGroup(jobs: readonly Job[]): Promise<readonly (JobResult | Error)[]> {
     const result = await this.#writer.write(jobs);
-    this.#hasFailed = "failure" in result;
-    if (!("failure" in result)) return result.results;
-    const { failure, isOutcomeUnknown } = result;
-    const message = isOutcomeUnknown ? "the outcome of a write is unknown" : "cannot write to the database";
-    throw new StoreUnavailable(message, { cause: failure, isOutcomeUnknown });
+    this.#hasFailed = "failure" in result || result.results.some(isFailure);
+    if ("failure" in result) throw toError(result);
+    return result.results.map((each) => (isFailure(each) ? toError(each) : each));
   }
 
   async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
@@ -178,6 +176,15 @@ class SqliteStore implements Store {
     await this.#writer.close();
     this.#release();
   }
+}
+
+function isFailure(result: JobResult | WriteFailure): result is WriteFailure {
+  return typeof result === "object" && "failure" in result;
+}
+
+function toError({ failure, isOutcomeUnknown }: WriteFailure): StoreUnavailable {
+  const message = isOutcomeUnknown ? "the outcome of a write is unknown" : "cannot write to the database";
+  return new StoreUnavailable(message, { cause: failure, isOutcomeUnknown });
 }
 
 /** The user whose queue a job belongs to. */

@@ -6,10 +6,10 @@ import type { UserId } from "../subscriptions.ts";
 const GROUP_OPERATIONS = 2_000;
 
 /**
- * Writes a group of jobs in one transaction; result N is that of job N. Rejects if nothing was written, or if it is unknown
- * whether it was.
+ * Writes a group of jobs, usually in one transaction; result N is that of job N, or the error with which it alone failed.
+ * Rejects if nothing was written, or if it is unknown whether it was.
  */
-export type WriteGroup<Job, Result> = (jobs: readonly Job[]) => Promise<readonly Result[]>;
+export type WriteGroup<Job, Result> = (jobs: readonly Job[]) => Promise<readonly (Result | Error)[]>;
 
 interface QueuedJob<Job, Result> {
   readonly job: Job;
@@ -80,7 +80,11 @@ export class WriteQueue<Job, Result> {
       const results = await this.#writeGroup(group.map(({ job }) => job));
       this.#onGroup?.(operations, (performance.now() - started) / 1000);
       return () => {
-        for (const [index, { resolve }] of group.entries()) resolve(results[index] as Result);
+        for (const [index, { resolve, reject }] of group.entries()) {
+          const result = results[index] as Result | Error;
+          if (result instanceof Error) reject(result);
+          else resolve(result);
+        }
       };
     } catch (error) {
       return () => {
