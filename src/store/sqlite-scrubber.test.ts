@@ -9,6 +9,7 @@ import { temporaryFolder } from "../../test/support/server.ts";
 import type { Store } from "../store.ts";
 import { type Addition, asUser } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
+import { WRITER_BUSY_MS } from "./sqlite-file.ts";
 import { Scrubber } from "./sqlite-scrubber.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
@@ -188,4 +189,17 @@ test("scrubber: sweep after changes → the file is rewritten only if one of the
     assert.equal(pages() === small, isRewritten, JSON.stringify(result));
     database.close();
   }
+});
+
+test("scrubber: another process is writing → fails, and later writes wait as briefly as before", () => {
+  const file = join(temporaryFolder(), "x.db");
+  const [database, other] = [new DatabaseSync(file), new DatabaseSync(file)];
+  database.exec(`create table t (x); pragma busy_timeout = ${WRITER_BUSY_MS}`);
+  other.exec("begin immediate");
+  const scrubber = new Scrubber(database);
+  const by = { admin: undefined, credentialHash: undefined, password: undefined, at: 0 };
+  scrubber.note({ kind: "account", change: { kind: "sweep", at: 0 }, ...by }, 1);
+  scrubber.run();
+  assert.deepEqual({ ...database.prepare("pragma busy_timeout").get() }, { timeout: WRITER_BUSY_MS });
+  for (const each of [database, other]) each.close();
 });

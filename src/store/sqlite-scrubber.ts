@@ -64,9 +64,10 @@ export class Scrubber {
       }
       this.#isFileDue = false;
       if (this.#get("wal_checkpoint(truncate)")["busy"] === 0) this.#logDueAt = Number.POSITIVE_INFINITY;
-      this.#database.exec(`pragma busy_timeout = ${WRITER_BUSY_MS}`);
     } catch {
       // Another process is writing, or the disk is full.
+    } finally {
+      this.#database.exec(`pragma busy_timeout = ${WRITER_BUSY_MS}`);
     }
   }
 
