@@ -290,6 +290,37 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       assert.deepEqual(shown((await since(user, 0)).changed), ["3 3"]);
     });
 
+    test("forgetRemovals: the clock was set back in between → a removal stays until all earlier ones are old", async () => {
+      const user = newUser();
+      const { sequence: start } = await change(user, ...additionsOf(1, 5));
+      const [old, young] = [new Date(NOW.getTime() - 1), LATER];
+      for (const [feed, at] of [old, young, old, young].entries())
+        await store.change(asUser(user), [remove(feed + 1)], at);
+      const left = async () => shown(await store.removals(user, 10));
+      await store.forgetRemovals(NOW);
+      assert.deepEqual(await left(), ["4 4", "3 3", "2 2"]);
+      assert.ok(await isUnknown(user, start));
+      assert.equal((await since(user, start + 1)).removed.length, 3);
+      await store.forgetRemovals(new Date(LATER.getTime() + 1));
+      assert.deepEqual(await left(), []);
+    });
+
+    test("forgetRemovals: thousands that must stay → later ones of other users are erased", async () => {
+      const [one, other] = [newUser(), newUser()];
+      await change(one, ...additionsOf(1, 2_501));
+      await change(other, ...additionsOf(1, 2));
+      const removeAll = (from: number, count: number) =>
+        additionsOf(from, count).map(({ id }): Change => ({ kind: "remove", id }));
+      await store.change(asUser(one), removeAll(1, 1), LATER);
+      await store.change(asUser(one), removeAll(2, 2_500), new Date(NOW.getTime() - 2));
+      await store.change(asUser(other), removeAll(1, 1), new Date(NOW.getTime() - 1));
+      await store.change(asUser(other), removeAll(2, 1), LATER);
+      await store.forgetRemovals(NOW);
+      assert.equal((await store.removals(one, 3_000)).length, 2_501);
+      assert.deepEqual(shown(await store.removals(other, 10)), ["2 2"]);
+      await store.forgetRemovals(new Date(LATER.getTime() + 1));
+    });
+
     test("forgetRemovals: several thousand removals → all erased", async () => {
       const user = newUser();
       await change(user, ...additionsOf(1, 1_500));

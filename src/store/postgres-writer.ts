@@ -13,6 +13,7 @@ import {
   type Postgres,
 } from "./postgres-connection.ts";
 import { lockCredentials, lockPassword } from "./postgres-credentials.ts";
+import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "./removals.ts";
 
 /** Changes of one request. Feeds are given as the hexadecimal digits of their key. */
 export interface Job {
@@ -26,9 +27,6 @@ export interface Job {
 export type JobResult =
   | { readonly results: readonly ChangeResult<string>[]; readonly sequenceBefore: number; readonly sequence: number }
   | "access-revoked";
-
-/** Number of removals to erase at a time. */
-const REMOVAL_BATCH_SIZE = 1_000;
 
 /** Jobs of one user that share a transaction, across retries. */
 interface Group {
@@ -136,38 +134,49 @@ export class ListWriter {
   }
 
   async forgetRemovals(before: Date): Promise<void> {
-    for (let found = REMOVAL_BATCH_SIZE; found >= REMOVAL_BATCH_SIZE; ) {
+    for (let [skipped, found] = [0, REMOVAL_BATCH_SIZE]; found === REMOVAL_BATCH_SIZE; ) {
       const { rows } = await this.#postgres.retry((connection) =>
-        connection.query<{ user_id: string; sequence: string; count: string }>(
-          `select user_id, max(sequence) as sequence, count(*) as count from (
-             select user_id, sequence from earmark.removals
-             where removed_at < $1 order by removed_at limit ${REMOVAL_BATCH_SIZE}) as old
-           group by user_id`,
-          [before.getTime()],
-        ),
+        connection.query<{ user_id: string; sequence: string }>(oldRemovalsQuery("earmark."), [
+          before.getTime(),
+          skipped,
+        ]),
       );
-      found = 0;
-      for (const { user_id: user, sequence, count } of rows) {
-        found += Number(count);
-        await this.#postgres.retry((connection) =>
-          Promise.all([
-            begin(connection),
-            connection.query(
-              `update earmark.lists set forgotten_sequence = greatest(forgotten_sequence, $2)
-               where user_id = $1 and sequence <> ${DELETED}`,
-              [user, sequence],
-            ),
-            connection.query("delete from earmark.removals where user_id = $1 and sequence <= $2", [user, sequence]),
-            connection.query(
-              `delete from earmark.feed_spellings as f where user_id = $1 and recorded_at < $2 and not exists (
-                 select 1 from earmark.subscriptions as s where s.user_id = f.user_id and s.feed = f.feed)`,
-              [user, before.getTime()],
-            ),
-            connection.query("commit"),
-          ]),
-        );
+      found = rows.length;
+      for (const [user, removals] of Map.groupBy(rows, ({ user_id }) => user_id)) {
+        const sequences = removals.map(({ sequence }) => Number(sequence));
+        skipped += sequences.length - (await this.#forgetSome(Number(user), sequences, before.getTime()));
       }
     }
+  }
+
+  /** Forgets those of a user's removals that may be erased, and returns how many. */
+  async #forgetSome(user: UserId, sequences: readonly number[], before: number): Promise<number> {
+    const last = Math.max(...sequences);
+    const { rows } = await this.#postgres.retry((connection) =>
+      connection.query<{ sequence: string }>(firstKeptQuery("earmark."), [user, last, before]),
+    );
+    const end = Number(rows[0]?.sequence ?? last + 1);
+    const erasable = sequences.filter((sequence) => sequence < end);
+    if (erasable.length === 0) return 0;
+    const forgotten = Math.max(...erasable);
+    await this.#postgres.retry((connection) =>
+      Promise.all([
+        begin(connection),
+        connection.query(
+          `update earmark.lists set forgotten_sequence = greatest(forgotten_sequence, $2)
+           where user_id = $1 and sequence <> ${DELETED}`,
+          [user, forgotten],
+        ),
+        connection.query("delete from earmark.removals where user_id = $1 and sequence <= $2", [user, forgotten]),
+        connection.query(
+          `delete from earmark.feed_spellings as f where user_id = $1 and recorded_at < $2 and not exists (
+             select 1 from earmark.subscriptions as s where s.user_id = f.user_id and s.feed = f.feed)`,
+          [user, before],
+        ),
+        connection.query("commit"),
+      ]),
+    );
+    return erasable.length;
   }
 }
 

@@ -3,9 +3,7 @@ import { applyChange, type ChangeResult, type Item, KEPT_CHANGES, type KeyedChan
 import type { Change, UserId } from "../subscriptions.ts";
 import { withGaps } from "./gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "./keys.ts";
-
-/** Removals to erase per transaction. */
-export const REMOVAL_BATCH_SIZE = 1_000;
+import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "./removals.ts";
 
 type Row = [
   sequence: number,
@@ -34,6 +32,7 @@ export class ListWriter {
   readonly #writeGaps: StatementSync;
   readonly #trimRemovals: StatementSync;
   readonly #oldRemovals: StatementSync;
+  readonly #firstKept: StatementSync;
   readonly #setForgotten: StatementSync;
   readonly #forgetSpellings: StatementSync;
   /** Read when first needed and written once, however many jobs of a group belong to the same user. */
@@ -70,10 +69,8 @@ export class ListWriter {
       "insert into gaps (user_id, counts) values (?, ?) on conflict (user_id) do update set counts = excluded.counts",
     );
     this.#trimRemovals = prepare("delete from removals where user_id = ? and sequence <= ?");
-    this.#oldRemovals = prepare(`
-      select user_id, max(sequence), count(*) from (
-        select user_id, sequence from removals where removed_at < ? order by removed_at limit ${REMOVAL_BATCH_SIZE})
-      group by user_id`);
+    this.#oldRemovals = prepare(oldRemovalsQuery(""));
+    this.#firstKept = prepare(firstKeptQuery(""));
     this.#setForgotten = prepare(
       "update lists set forgotten_sequence = max(forgotten_sequence, ?) where user_id = ? and sequence >= 0",
     );
@@ -108,17 +105,26 @@ export class ListWriter {
     this.#lists.clear();
   }
 
-  /** Erases the oldest removals before that time, and returns how many there were. */
+  /** Erases some of the removals before that time, and returns how many; 0 if none is left that may be erased. */
   forgetRemovals(before: number): number {
-    const rows = this.#oldRemovals.all(before) as unknown as [user: number, sequence: number, count: number][];
-    let erased = 0;
-    for (const [user, sequence, count] of rows) {
-      this.#setForgotten.run(sequence, user);
-      this.#trimRemovals.run(user, sequence);
-      this.#forgetSpellings.run(user, before);
-      erased += count;
+    for (let [skipped, erased] = [0, 0]; ; ) {
+      const rows = this.#oldRemovals.all({ $1: before, $2: skipped }) as unknown as [user: number, sequence: number][];
+      for (const [user, removals] of Map.groupBy(rows, ([user]) => user)) {
+        const last = Math.max(...removals.map(([, sequence]) => sequence));
+        const [end] = (this.#firstKept.get({ $1: user, $2: last, $3: before }) as unknown as [number] | undefined) ?? [
+          last + 1,
+        ];
+        const erasable = removals.flatMap(([, sequence]) => (sequence < end ? sequence : []));
+        if (erasable.length === 0) continue;
+        const forgotten = Math.max(...erasable);
+        this.#setForgotten.run(forgotten, user);
+        this.#trimRemovals.run(user, forgotten);
+        this.#forgetSpellings.run(user, before);
+        erased += erasable.length;
+      }
+      if (erased > 0 || rows.length < REMOVAL_BATCH_SIZE) return erased;
+      skipped += rows.length;
     }
-    return erased;
   }
 }
 

@@ -30,7 +30,6 @@ import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimAndMigrate, openConnection, shareFile, wrapReadErrors } from "./sqlite-file.ts";
 import { authorizedBy, type GroupWriter, type Job, type JobResult, type WriteFailure } from "./sqlite-jobs.ts";
-import { REMOVAL_BATCH_SIZE } from "./sqlite-list.ts";
 import { SqlitePeople } from "./sqlite-people.ts";
 import { type PodcastChange, SqlitePodcasts } from "./sqlite-podcasts.ts";
 import { isSchemaCurrent, readEpoch } from "./sqlite-schema.ts";
@@ -109,7 +108,7 @@ class SqliteStore implements Store {
   }
 
   async forgetRemovals(before: Date): Promise<void> {
-    while (Number(await this.#write({ kind: "forget", before: before.getTime() }, 0)) >= REMOVAL_BATCH_SIZE);
+    while (Number(await this.#write({ kind: "forget", before: before.getTime() }, 0)) > 0);
   }
 
   async #write(job: Job, operations: number): Promise<Exclude<JobResult, "access-revoked">> {
