@@ -81,7 +81,7 @@ export function findInconsistencies({ ids, total, sequence, removals, integrity 
   if (integrity !== "ok") torn.push(`the database is damaged: ${integrity}`);
   if (total !== ids.length) torn.push(`the list says ${total} items and has ${ids.length}`);
   const removed = (sequence - ids.length) / 2;
-  // Removals before the last 100,000 changes are forgotten.
+  // Removals before the last 10,000 changes are forgotten.
   const areRecorded =
     sequence <= KEPT_CHANGES ? removed === removals : Number.isInteger(removed) && removed >= removals;
   if (!areRecorded) torn.push(`${ids.length} items and ${removals} removals, but ${sequence} changes`);

@@ -2,7 +2,7 @@ import { type Details, type StoredDetails, toStoredDetails, withDetails } from "
 import type { Addition, Change, Outcome, Update } from "./subscriptions.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
-export const KEPT_CHANGES = 100_000;
+export const KEPT_CHANGES = 10_000;
 /** For the same reason, a removal is recorded without its folders if together they are longer than this. */
 const MAX_RECORDED_FOLDERS_LENGTH = 1_024;
 

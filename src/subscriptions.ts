@@ -263,7 +263,7 @@ export interface SubscriptionStore {
   watch(onChange: OnChange): void;
   /** The most recent recorded removals whose ids are not back in the list, newest first. */
   removals(user: UserId, limit: number): Promise<RemovedSubscription[]>;
-  /** Erases what is recorded of removals before that time. */
+  /** Erases what is recorded of removals before that time, unless an earlier removal of the same list is later. */
   forgetRemovals(before: Date): Promise<void>;
   /** Resolves when reads and writes can be served. */
   ready(): Promise<void>;
