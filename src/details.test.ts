@@ -1,7 +1,17 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { anyText, fc, runs } from "../test/support/properties.ts";
-import { cleanFolder, cleanTitle, MAX_FOLDERS, readFolder, readFolders, readTitle } from "./details.ts";
+import {
+  cleanFolder,
+  cleanFolders,
+  cleanTitle,
+  isTooLong,
+  MAX_DETAILS,
+  MAX_FOLDERS,
+  readFolder,
+  readFolders,
+  readTitle,
+} from "./details.ts";
 
 const OVERRIDE = "\u202e";
 
@@ -56,6 +66,25 @@ test("folders: empty name, forbidden character or not a string → invalid", () 
     ["a"],
   ])
     assert.equal(readFolders(["ok", bad]), undefined, JSON.stringify(bad));
+});
+
+test("title and folders: up to 1,024 characters together → valid, separators between folders not counted", () => {
+  for (const character of ["x", "é", "🎧"]) {
+    const stored = (length: number) => ({ title: character.repeat(length), folders: `a/b\n${"c".repeat(300)}\nd` });
+    assert.equal(isTooLong(stored(MAX_DETAILS - 304)), false);
+    assert.equal(isTooLong(stored(MAX_DETAILS - 303)), true);
+  }
+  assert.equal(isTooLong({ title: null, folders: null }), false);
+  assert.equal(isTooLong({ title: null, folders: "x".repeat(MAX_DETAILS + 1) }), true);
+});
+
+test("clean: folders beyond the limits → left out", () => {
+  const long = ["a", "b", "c", "d"].map((name) => name.repeat(300));
+  assert.deepEqual(cleanFolders([...long, "e"]), long.slice(0, 3));
+  assert.deepEqual(cleanFolders(["e", ...long, "e"], "🎧".repeat(124)), ["e", ...long.slice(0, 2)]);
+  assert.deepEqual(cleanFolders(["e", ...long, "e"], "🎧".repeat(123)), ["e", ...long.slice(0, 3)]);
+  const many = Array.from({ length: MAX_FOLDERS + 1 }, (_, index) => `f${index}`);
+  assert.deepEqual(cleanFolders(many), many.slice(0, MAX_FOLDERS));
 });
 
 test("clean: text of a file → valid, with as much of it as possible", () => {

@@ -16,6 +16,8 @@ export const MAX_TITLE = 300;
 export const MAX_FOLDERS = 20;
 export const MAX_FOLDER_PATH = 300;
 export const MAX_FOLDER_LEVELS = 8;
+/** Of the title and all folder paths of a subscription together. */
+export const MAX_DETAILS = 1_024;
 
 /** Control characters, line and paragraph separators, and bidirectional controls, which reorder the text around them. */
 const FORBIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
@@ -53,9 +55,27 @@ function readText(text: string, max: number): string | undefined {
   return trimmed;
 }
 
-/** Counts code points. */
 function isLonger(text: string, max: number): boolean {
-  return text.length > max && Array.from(text).length > max;
+  return text.length > max && lengthOf(text) > max;
+}
+
+/** Counts code points. */
+function lengthOf(text: string): number {
+  return Array.from(text).length;
+}
+
+/**
+ * Whether title and folders together are too long. Version 0.2.0 had no such limit; what a subscription has from then may
+ * stay, but not become longer.
+ */
+export function isTooLong(details: StoredDetails, old?: StoredDetails): boolean {
+  const text = textOf(details);
+  return isLonger(text, MAX_DETAILS) && (old === undefined || isLonger(text, lengthOf(textOf(old))));
+}
+
+/** What counts: the title and the folder paths, without the separators between them. */
+function textOf({ title, folders }: StoredDetails): string {
+  return (title ?? "") + (folders ?? "").replaceAll("\n", "");
 }
 
 /** Makes a title from an imported file valid, with as few changes as possible. */
@@ -77,6 +97,15 @@ export function cleanFolder(names: readonly string[]): string | undefined {
     levels += 1;
   }
   return path || undefined;
+}
+
+/** Those of the folders, which must be valid, that a subscription with this title can have. */
+export function cleanFolders(folders: readonly string[], title = ""): string[] {
+  let left = MAX_DETAILS - lengthOf(title);
+  return [...new Set(folders)].slice(0, MAX_FOLDERS).filter((folder) => {
+    left -= lengthOf(folder);
+    return left >= 0;
+  });
 }
 
 /**

@@ -1,4 +1,4 @@
-import { MAX_FOLDER_LEVELS, MAX_FOLDER_PATH, MAX_FOLDERS, MAX_TITLE } from "./details.ts";
+import { MAX_DETAILS, MAX_FOLDER_LEVELS, MAX_FOLDER_PATH, MAX_FOLDERS, MAX_TITLE } from "./details.ts";
 import { MAX_FEED_URL } from "./feed-url.ts";
 
 const validationFailed = { status: 422, title: "Validation Failed" } as const;
@@ -32,6 +32,10 @@ export const FEED_ERRORS = {
   "invalid-folders": {
     ...validationFailed,
     detail: `Invalid folders: use null or at most ${MAX_FOLDERS} paths such as "News/Tech", each with at most ${MAX_FOLDER_PATH} characters and ${MAX_FOLDER_LEVELS} levels, no empty folder name, and no control or bidirectional override characters.`,
+  },
+  "details-too-long": {
+    ...validationFailed,
+    detail: `Title and folders too long: together they may have at most ${MAX_DETAILS} characters. Shorten the title or the folder names, or use fewer folders.`,
   },
   "already-subscribed": {
     status: 409,

@@ -130,7 +130,7 @@ function toResult(feed: FeedToImport, outcome: Outcome | RejectedFeed): ImportRe
   if (outcome.code === "already-subscribed") return { feed, outcome: outcome.code, error: undefined, id: undefined };
   if (outcome.code === "quota-exceeded")
     return refused(createError(outcome.code, { max: outcome.max, meta: { max: outcome.max } }));
-  return refused(createError("id-in-use"));
+  return refused(createError(outcome.code === "details-too-long" ? outcome.code : "id-in-use"));
 }
 
 type Counts = Record<"found" | "added" | "already_subscribed" | "skipped" | "refused", number>;

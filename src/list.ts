@@ -1,10 +1,8 @@
-import { type Details, type StoredDetails, toStoredDetails, withDetails } from "./details.ts";
+import { type Details, isTooLong, type StoredDetails, toStoredDetails, withDetails } from "./details.ts";
 import type { Addition, Change, Outcome, Update } from "./subscriptions.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
 export const KEPT_CHANGES = 10_000;
-/** For the same reason, a removal is recorded without its folders if together they are longer than this. */
-const MAX_RECORDED_FOLDERS_LENGTH = 1_024;
 
 /** A subscription as it is stored. Engines choose how to represent ids and normalized URLs. */
 export interface Item<Key> extends StoredDetails {
@@ -53,7 +51,7 @@ export type ChangeResult<Key> =
   | "added"
   | (StoredDetails & { readonly id: Key; readonly feedUrl: string; readonly subscribedAt: number })
   | { readonly code: "already-subscribed" | "id-in-use"; readonly existingId: Key }
-  | { readonly code: "quota-exceeded" | "not-found" };
+  | { readonly code: "quota-exceeded" | "not-found" | "details-too-long" };
 
 /** The rules of a list, whatever it is stored in. */
 export function applyChange<Key>(
@@ -73,9 +71,9 @@ export function applyChange<Key>(
   return toResult(item);
 }
 
+/** Recorded with what it can be added again with. */
 function toRecorded<Key>(item: Item<Key>): Item<Key> {
-  const { folders } = item;
-  return folders !== null && folders.length > MAX_RECORDED_FOLDERS_LENGTH ? { ...item, folders: null } : item;
+  return isTooLong(item) ? { ...item, folders: null } : item;
 }
 
 /** Tries to insert first: most additions are new, and the engine's unique indexes detect the others. */
@@ -88,6 +86,7 @@ function add<Key>(
   const { id, fallbackId, feedUrl, feed } = change;
   const isFull = list.total >= maxTotal;
   const { title, folders } = toStoredDetails(change);
+  if (isTooLong({ title, folders })) return { code: "details-too-long" };
   const item = { sequence: list.sequence + 1, updateSequence: 0, id, feed, feedUrl, subscribedAt: at, title, folders };
   if (!isFull && insert(list, item)) return "added";
   const same = list.findByFeed(feed);
@@ -113,6 +112,7 @@ function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update
   const given = toStoredDetails(change);
   const title = change.title === undefined ? old.title : given.title;
   const folders = change.folders === undefined ? old.folders : given.folders;
+  if (isTooLong({ title, folders }, old)) return { code: "details-too-long" };
   const same = change.feed === undefined ? undefined : list.findByFeed(feed);
   if (same !== undefined && same.sequence !== old.sequence) return { code: "already-subscribed", existingId: same.id };
   if (feedUrl === old.feedUrl && title === old.title && folders === old.folders) return toResult(old);

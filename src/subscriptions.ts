@@ -102,7 +102,12 @@ export interface QuotaExceeded {
   readonly max: number;
 }
 
-export type Refusal = Conflict | QuotaExceeded | NotFound;
+/** Title and folders of the subscription would together be too long. */
+export interface DetailsTooLong {
+  readonly code: "details-too-long";
+}
+
+export type Refusal = Conflict | QuotaExceeded | NotFound | DetailsTooLong;
 /** The subscription after the change; for a removal, before it. */
 export type Outcome = Subscription | Refusal;
 

@@ -15,6 +15,7 @@ export type ErrorCode =
   | "feed-url-invalid-characters"
   | "invalid-title"
   | "invalid-folders"
+  | "details-too-long"
   | "already-subscribed"
   | "duplicate-in-file"
   | "unsubscribed-in-file"

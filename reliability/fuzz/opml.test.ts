@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cleanFolder, cleanTitle, readFolders, readTitle } from "../../src/details.ts";
+import { cleanFolder, cleanFolders, cleanTitle, readFolders, readTitle } from "../../src/details.ts";
 import { MAX_FEED_URL, readFeedUrl } from "../../src/feed-url.ts";
 import { Parser } from "../../src/http/parser.ts";
 import { type Entry, InvalidOpml } from "../../src/opml/entry.ts";
@@ -127,8 +127,11 @@ function withFolders(entries: readonly (Entry & { readonly names: readonly strin
     const feed = feedOf(entry);
     if (feed === undefined || own.slice(0, index).some((other) => feedOf(other) === feed)) return entry;
     const all = own.filter((other) => feedOf(other) === feed);
-    const folders = [...new Set(all.flatMap((other) => other.folders ?? []))].slice(0, 20);
     const title = all.find((other) => other.title !== undefined)?.title;
+    const folders = cleanFolders(
+      all.flatMap((other) => other.folders ?? []),
+      title,
+    );
     return {
       ...entry,
       ...(title === undefined ? {} : { title }),

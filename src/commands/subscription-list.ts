@@ -131,8 +131,12 @@ async function openLocalList(
   const change = async (changes: readonly Change[]): Promise<OperationResult[]> => {
     const { outcomes } = await store.change(asUser(user), changes, now());
     return outcomes.map((outcome, index) => {
-      // Changes to titles and folders, and removals, conflict with nothing, so this is the only possible refusal.
-      if (isRefusal(outcome)) return { outcome: "refused", error: createError("not-found", SUBSCRIPTION) };
+      // Changes to titles and folders, and removals, conflict with nothing, so these are the only possible refusals.
+      if (isRefusal(outcome)) {
+        const isTooLong = outcome.code === "details-too-long";
+        const error = isTooLong ? createError(outcome.code) : createError("not-found", SUBSCRIPTION);
+        return { outcome: "refused", error };
+      }
       return { outcome: "done", subscription: changes[index]?.kind === "remove" ? null : outcome };
     });
   };

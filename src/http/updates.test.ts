@@ -190,6 +190,33 @@ test("PATCH: title, folders, feed URL → 200 with the subscription; null clears
   assert.equal((await patch(id, undefined)).status, 200, "nothing to change");
 });
 
+test("operations: title and folders together too long → 422, the others are applied", async () => {
+  const folders = ["a", "b", "c"].map((name) => name.repeat(300));
+  const { id } = await subscribe({ folders });
+  const results = await operate([
+    update(id, { title: "x".repeat(125) }),
+    addWith(newId(), { feed_url: newFeed(), title: "x".repeat(125), folders }),
+    update(id, { title: "x".repeat(124) }),
+  ]);
+  for (const at of [0, 1]) {
+    const [error] = results[at].errors;
+    assert.deepEqual(
+      [error.status, error.code, error.source],
+      ["422", "details-too-long", { pointer: `/atomic:operations/${at}` }],
+    );
+  }
+  assert.equal(attributesOf(results[2]).title, "x".repeat(124));
+  const body = JSON.stringify({
+    data: { type: "subscription", id: newId(), attributes: { feed_url: newFeed(), title: "x".repeat(125), folders } },
+  });
+  const posted = await call("POST", "/v1/subscriptions", { headers: { "Content-Type": PLAIN }, body });
+  for (const { status, json } of [await patch(id, { title: "x".repeat(125) }), posted])
+    assert.deepEqual(
+      [status, json.errors[0].code, json.errors[0].source.pointer],
+      [422, "details-too-long", "/data/attributes"],
+    );
+});
+
 test("PATCH: an error → its status, code and pointer", async () => {
   const [{ id }, other] = [await subscribe(), await subscribe()];
   const cases = [

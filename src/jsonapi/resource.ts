@@ -177,6 +177,8 @@ export function refusalError(
       const { max } = refusal;
       return createError("quota-exceeded", { max, source: { pointer: toDocumentPointer("") }, meta: { max } });
     }
+    case "details-too-long":
+      return createError(refusal.code, { source: { pointer: toDocumentPointer("/attributes") } });
     case "not-found":
       return createError("not-found", { resource: "Subscription", source: { pointer: toDocumentPointer("/id") } });
   }

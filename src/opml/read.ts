@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { TextDecoder } from "node:util";
 import { decodeHTMLStrict } from "entities/decode";
 import { Tokenizer, type TokenizerCallbacks } from "htmlparser2";
-import { cleanFolder, cleanTitle, MAX_FOLDER_LEVELS, MAX_FOLDERS } from "../details.ts";
+import { cleanFolder, cleanFolders, cleanTitle, MAX_FOLDER_LEVELS, MAX_FOLDERS } from "../details.ts";
 import { MAX_FEED_URL, readFeedUrl } from "../feed-url.ts";
 import { type Entry, InvalidOpml } from "./entry.ts";
 
@@ -312,7 +312,7 @@ function toEntries(outlines: readonly FeedOutline[]): Entry[] {
     // outline is a folder, even if it has the wrapper's name.
     const outermostIsFolder = !isWrapped || (path !== undefined && categories.includes(path));
     const folder = outermostIsFolder ? path : cleanFolder(parents.slice(1));
-    const folders = mergeFolders(folder === undefined ? [] : [folder], categories);
+    const folders = cleanFolders(folder === undefined ? categories : [folder, ...categories], title);
     return {
       feedUrl,
       line,
@@ -339,15 +339,12 @@ export function mergeDuplicates(entries: readonly Entry[]): Entry[] {
       continue;
     }
     const { folders = [], ...rest } = marked[at] as Entry;
-    const all = mergeFolders(folders, entry.folders ?? []);
-    marked[at] = { ...entry, ...rest, ...(all.length === 0 ? {} : { folders: all }) };
+    const merged = { ...entry, ...rest };
+    const all = cleanFolders([...folders, ...(entry.folders ?? [])], merged.title);
+    marked[at] = { ...merged, ...(all.length === 0 ? {} : { folders: all }) };
     marked[index] = { ...entry, skip: "duplicate-in-file" };
   }
   return marked;
-}
-
-function mergeFolders(folders: readonly string[], others: readonly string[]): string[] {
-  return [...new Set([...folders, ...others])].slice(0, MAX_FOLDERS);
 }
 
 /** Truncates an overlong URL to one character over the limit, so that it is still rejected. */

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { writeOpmlText } from "../../test/support/opml.ts";
 import { fc, runs } from "../../test/support/properties.ts";
-import { cleanFolder, cleanTitle, MAX_FOLDERS } from "../details.ts";
+import { cleanFolder, cleanFolders, cleanTitle, MAX_FOLDERS } from "../details.ts";
 import { readFeedUrl } from "../feed-url.ts";
 import type { Entry } from "./entry.ts";
 import { readOpml } from "./read.ts";
@@ -147,7 +147,11 @@ test("OPML: any titles and folders → unchanged by export and import", async ()
       for (const { tail, title, folders } of items) {
         const feedUrl = `https://a.example/${tail.toWellFormed().replaceAll(/[\s\u0000-\u001f\u007f-\u009f]/g, "")}`;
         const parsed = readFeedUrl(feedUrl);
-        const [clean, paths] = [cleanTitle(title ?? ""), [...new Set(folders.filter((path) => path !== undefined))]];
+        const clean = cleanTitle(title ?? "");
+        const paths = cleanFolders(
+          folders.filter((path) => path !== undefined),
+          clean,
+        );
         const details = {
           ...(clean && clean !== feedUrl ? { title: clean } : {}),
           ...(paths.length > 0 ? { folders: paths } : {}),
@@ -166,8 +170,15 @@ test("OPML: any titles and folders → unchanged by export and import", async ()
 });
 
 test("OPML: 20 long folders with characters that must be escaped in XML → all exported and imported", async () => {
-  const folders = Array.from({ length: MAX_FOLDERS }, (_, index) => `${'"'.repeat(298)}${10 + index}`);
+  const folders = Array.from({ length: MAX_FOLDERS }, (_, index) => `${'"'.repeat(49)}${10 + index}`);
   assert.deepEqual(imported(await writeOpmlText([feed("1", "t", ...folders)])), [feed("1", "t", ...folders)]);
+});
+
+test("OPML: folders that with the title are too long → all exported, those that fit imported", async () => {
+  const folders = Array.from({ length: MAX_FOLDERS }, (_, index) => `${'"'.repeat(298)}${10 + index}`);
+  const text = await writeOpmlText([feed("1", "t", ...folders)]);
+  for (const folder of folders) assert.ok(text.includes(folder.replaceAll('"', "&quot;")));
+  assert.deepEqual(imported(text), [feed("1", "t", ...folders.slice(0, 3))]);
 });
 
 test("OPML: characters that XML forbids → replaced, and a round trip does not change the file", async () => {

@@ -253,22 +253,6 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       );
     });
 
-    test("removals: folders of more than 1,024 characters → recorded without them", async () => {
-      const user = newUser();
-      const pathOf = (length: number) => "x".repeat(length);
-      const [longest, tooLong] = [300, 301].map((length) => [...[255, 256, 210].map(pathOf), pathOf(length)]);
-      await change(user, { ...additionOf(1, 1), title: "One", folders: longest ?? [] });
-      await change(user, { ...additionOf(2, 2), title: "Two", folders: tooLong ?? [] });
-      await change(user, remove(1), remove(2));
-      assert.deepEqual(
-        (await store.removals(user, 10)).map(({ title, folders }) => [title, folders]),
-        [
-          ["Two", undefined],
-          ["One", longest],
-        ],
-      );
-    });
-
     test("removals: the same feed removed several times → listed once, with the last time", async () => {
       const user = newUser();
       await change(user, additionOf(1, 1), remove(1), additionOf(2, 1));

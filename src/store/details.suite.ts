@@ -91,6 +91,35 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       assert.equal((await changesSince(store, user, positionAt(3), 10))?.changed.length, 1);
     });
 
+    test("details: together longer than the limit → refused, the other changes of the request are applied", async () => {
+      const user = newUser();
+      const folders = ["a", "b", "c"].map((name) => name.repeat(300));
+      const update = (details: object): Change => ({ kind: "update", id: idOf(1), ...details });
+      const longest = { title: "🎧".repeat(124), folders };
+      const { outcomes: added } = await change(user, { ...additionOf(2, 2), title: "x".repeat(125), folders });
+      assert.deepEqual(added, [{ code: "details-too-long" }]);
+      const { outcomes, sequence } = await change(
+        user,
+        { ...additionOf(1, 1), ...longest },
+        { ...additionOf(2, 2), title: "x".repeat(125), folders },
+        update({ title: "x".repeat(125) }),
+        update({ folders: [...folders, "d"] }),
+        additionOf(3, 3),
+        update({ title: "", folders: [...folders, "d".repeat(124)] }),
+      );
+      const tooLong = { code: "details-too-long" };
+      assert.deepEqual(outcomes.slice(0, 5), [
+        { ...subscription(1), ...longest },
+        tooLong,
+        tooLong,
+        tooLong,
+        subscription(3),
+      ]);
+      assert.deepEqual(outcomes[5], { ...subscription(1), folders: [...folders, "d".repeat(124)] });
+      assert.equal(sequence, 3);
+      assert.equal((await store.page(user, { offset: 0, size: 9 })).total, 2);
+    });
+
     test("update: nothing new → no change of the list", async () => {
       const user = newUser();
       await change(user, { ...additionOf(1, 1), title: "t", folders: ["f"] });

@@ -81,6 +81,8 @@ export const de: Words = {
     "invalid-title": "Dieser Name ist nicht möglich. Er darf höchstens 300 Zeichen und keine Steuerzeichen enthalten.",
     "invalid-folders":
       "Dieser Ordner ist nicht möglich. Der Pfad darf höchstens 300 Zeichen, 8 Ebenen und keine Steuerzeichen enthalten.",
+    "details-too-long":
+      "Name und Ordner dürfen zusammen höchstens 1.024 Zeichen haben. Kürze sie oder verwende weniger Ordner.",
     "fetching-disabled": "Dieser Server ruft keine Feeds ab.",
     "id-in-use": "Ein anderes Abonnement hat schon diese ID.",
     "quota-exceeded":

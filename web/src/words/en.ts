@@ -85,6 +85,8 @@ export const en = {
     "invalid-title": "This name can’t be used. Use up to 300 characters, without control characters.",
     "invalid-folders":
       "This folder can’t be used. Use a path of up to 300 characters and 8 levels, without control characters.",
+    "details-too-long":
+      "Name and folders together can have up to 1,024 characters. Shorten them, or use fewer folders.",
     "fetching-disabled": "This server does not fetch feeds.",
     "id-in-use": "Another subscription already has this id.",
     "quota-exceeded": "Your list is full. Remove some subscriptions, or ask the server’s operator for a higher limit.",

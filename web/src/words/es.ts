@@ -78,6 +78,8 @@ export const es: Words = {
     "invalid-title": "Este nombre no se puede usar. Puede tener hasta 300 caracteres, sin caracteres de control.",
     "invalid-folders":
       "Esta carpeta no se puede usar. Su ruta puede tener hasta 300 caracteres y 8 niveles, sin caracteres de control.",
+    "details-too-long":
+      "El nombre y las carpetas pueden tener juntos hasta 1024 caracteres. Acórtalos o usa menos carpetas.",
     "fetching-disabled": "Este servidor no consulta feeds.",
     "id-in-use": "Otra suscripción ya tiene ese identificador.",
     "quota-exceeded":

@@ -82,6 +82,8 @@ export const fr: Words = {
       "Ce nom ne peut pas être utilisé. Il peut comporter 300 caractères au plus, sans caractère de contrôle.",
     "invalid-folders":
       "Ce dossier ne peut pas être utilisé. Son chemin peut comporter 300 caractères et 8 niveaux au plus, sans caractère de contrôle.",
+    "details-too-long":
+      "Le nom et les dossiers peuvent comporter 1 024 caractères au plus au total. Raccourcissez-les ou utilisez moins de dossiers.",
     "fetching-disabled": "Ce serveur ne consulte pas les flux.",
     "id-in-use": "Un autre abonnement a déjà cet identifiant.",
     "quota-exceeded":

@@ -75,6 +75,7 @@ export const zh: Words = {
     "feed-url-invalid-port": "端口无效。",
     "invalid-title": "此名称不可用。最多 300 个字符，且不能含控制字符。",
     "invalid-folders": "此文件夹不可用。路径最多 300 个字符、8 级，且不能含控制字符。",
+    "details-too-long": "名称和文件夹合计最多 1,024 个字符。请缩短，或减少文件夹。",
     "fetching-disabled": "此服务器不获取订阅源。",
     "id-in-use": "已有其他订阅使用此 ID。",
     "quota-exceeded": "列表已满。请移除一些订阅，或请服务器运营者提高上限。",
