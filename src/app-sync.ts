@@ -7,6 +7,7 @@ import {
   type Spelling,
   type SyncRecord,
 } from "./app-store.ts";
+import { type ChangeKinds, type FeedChangesPage, readFeedChanges } from "./changes.ts";
 import {
   type EpisodeAction,
   feedKeyOf,
@@ -19,13 +20,13 @@ import {
 } from "./episode-actions.ts";
 import { readFeedUrl } from "./feed-url.ts";
 import { readUploads, toAddition } from "./imports.ts";
+import { findUnrecorded, isFull, readSpellings } from "./spellings.ts";
 import {
   type Addition,
   type Caller,
   type Change,
   type ChangeRows,
   isRefusal,
-  NO_REMOVALS,
   type PageRange,
   type Subscription,
   type SubscriptionStore,
@@ -35,14 +36,17 @@ import {
 import { advance, type Progress, type SyncState, startOf } from "./sync-marks.ts";
 import { forEachInTurns, slicesOf, yieldTurn } from "./turns.ts";
 
-/** What happened to the list since a timestamp. */
+type Pages = AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
+
+/** What happened to the list since a timestamp. If it `isLong`, it is read from the store on demand, page by page. */
 export interface FeedChanges {
-  /** URLs of feeds that were added, as stored. If `isLong`, they are read from the store on demand. */
-  readonly pages: AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
-  readonly isLong: boolean;
+  /** URLs of feeds that were added, as stored. */
+  readonly add: Pages;
   /** The removed feeds, in every spelling that a client may know. */
-  readonly remove: readonly string[];
-  readonly timestamp: number;
+  readonly remove: Pages;
+  readonly isLong: boolean;
+  /** Records that the client gets all of this. To be called when both have been read to their end. */
+  readonly timestamp: () => Promise<number>;
 }
 
 export interface ActionChanges {
@@ -63,8 +67,6 @@ export interface UploadResult {
 const BATCH = 1_000;
 /** Rows with feed URLs, which may be long. */
 const FEED_BATCH = 200;
-/** Maximum recorded spellings of one feed. */
-const MAX_SPELLINGS_PER_FEED = 100;
 /** How stale a device's `syncedAt` may be. */
 const TOUCH_MS = 5 * 60_000;
 
@@ -86,35 +88,30 @@ export class AppSync {
     const { from, known } = startOf(state, since);
     const covered = state.sequence;
     const isLong = covered - from > BATCH;
-    const [add, removals]: [string[], ChangeRows["removals"][number][]] = [[], []];
-    if (since > 0 || !isLong) {
-      for await (const page of this.#changes(user, from, covered, since > 0)) {
-        removals.push(...page.removals);
-        if (!isLong) add.push(...page.add);
-      }
+    const read = (kinds: ChangeKinds) => readFeedChanges(this.#store, user, { from, upTo: covered }, kinds);
+    const record = (progress: Progress, spellings: readonly Spelling[]) =>
+      this.#recordSync(caller, { kind: "feeds", client, progress, spellings }, state, at);
+    const received = { since, from, covered };
+    if (isLong) {
+      const findRemovals = async ({ removals }: FeedChangesPage) => {
+        const { remove, outdated } = await this.#dueRemovals(user, client, removals, known);
+        // Without progress: the client may stop reading.
+        if (outdated.length > 0) await record({ before: UNSEEN, after: UNSEEN }, outdated);
+        return remove;
+      };
+      return {
+        add: mapPages(read({ added: true, removed: false }), ({ add }) => add),
+        remove: since === 0 ? [] : mapPages(read({ added: false, removed: true }), findRemovals),
+        isLong,
+        timestamp: () => record(received, []),
+      };
     }
+    const pages: FeedChangesPage[] = [];
+    for await (const page of read({ added: true, removed: since > 0 })) pages.push(page);
+    const removals = pages.flatMap((page) => page.removals);
     const { remove, outdated } = await this.#dueRemovals(user, client, removals, known);
-    const record = { kind: "feeds", client, progress: { since, from, covered }, spellings: outdated } as const;
-    const timestamp = await this.#recordSync(caller, record, state, at);
-    return { pages: isLong ? this.#addedUrls(user, from, covered) : [add], isLong, remove, timestamp };
-  }
-
-  async *#addedUrls(user: UserId, from: number, upTo: number): AsyncGenerator<readonly string[]> {
-    for await (const { add } of this.#changes(user, from, upTo, false)) yield add;
-  }
-
-  /** The changes with sequence numbers from `from` (exclusive) to `upTo` (inclusive). */
-  async *#changes(user: UserId, from: number, upTo: number, withRemovals: boolean) {
-    for (let after = from; after < upTo; ) {
-      const position = { sequence: after, removalsAfter: withRemovals ? after : NO_REMOVALS };
-      const rows = await this.#store.readChanges(user, position, FEED_BATCH);
-      const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
-      const page = all.slice(0, FEED_BATCH).filter(({ sequence }) => sequence <= upTo);
-      const add = page.flatMap((row) => ("item" in row ? row.item.feedUrl : []));
-      yield { add, removals: page.flatMap((row) => ("item" in row ? [] : row)) };
-      after = all.length > FEED_BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
-      if (after < upTo) await yieldTurn();
-    }
+    const timestamp = await record(received, outdated);
+    return { add: pages.map(({ add }) => add), remove: [remove], isLong, timestamp: async () => timestamp };
   }
 
   /**
@@ -134,7 +131,7 @@ export class AppSync {
         byFeed.set(parsed.normalizedUrl, [...(byFeed.get(parsed.normalizedUrl) ?? []), removal]);
     }
     const normalizedUrls = [...byFeed.keys()];
-    const spellings = await this.#spellings(user, normalizedUrls);
+    const spellings = await readSpellings(this.#store.apps, user, normalizedUrls);
     const current = await this.#find(user, normalizedUrls);
     const remove = new Set<string>();
     const outdated: Spelling[] = [];
@@ -142,12 +139,17 @@ export class AppSync {
       const spelled = spellings.get(normalizedUrl) ?? [];
       const isDue = spelled.some((one) => one.client === client.key) || rows.some((row) => row.addedSequence <= known);
       if (!isDue) continue;
-      const urls = new Set([...rows.map(({ feedUrl }) => feedUrl), ...spelled.map(({ url }) => url)]);
+      const spelledUrls = new Set(spelled.map(({ url }) => url));
+      const urls = new Set([...rows.map(({ feedUrl }) => feedUrl), ...spelledUrls]);
       const listed = current.get(normalizedUrl);
       if (listed === undefined) for (const url of urls) remove.add(url);
       else {
-        const isUnrecorded = (url: string) => url !== listed.feedUrl && !spelled.some((one) => one.url === url);
-        outdated.push(...[...urls].filter(isUnrecorded).map((url) => ({ normalizedUrl, url, client: "" })));
+        const recorded = [...spelled];
+        for (const url of urls) {
+          if (url === listed.feedUrl || spelledUrls.has(url) || isFull(recorded)) continue;
+          recorded.push({ normalizedUrl, url, client: "" });
+        }
+        outdated.push(...recorded.slice(spelled.length));
       }
     }
     return { remove: [...remove], outdated };
@@ -187,7 +189,12 @@ export class AppSync {
       if (refused.has(normalizedUrl)) rewritten.set(sent, "");
       else spellings.push({ normalizedUrl, url, client: client.key });
     });
-    const record = { kind: "feeds", client, progress, spellings: await this.#unrecorded(user, spellings) } as const;
+    const record = {
+      kind: "feeds",
+      client,
+      progress,
+      spellings: await findUnrecorded(this.#store.apps, user, spellings),
+    } as const;
     return { timestamp: await this.#recordSync(caller, record, state, at), rewritten: [...rewritten] };
   }
 
@@ -374,26 +381,13 @@ export class AppSync {
     }
     return found;
   }
+}
 
-  async #spellings(user: UserId, normalizedUrls: readonly string[]): Promise<Map<string, Spelling[]>> {
-    const all: Spelling[] = [];
-    for await (const batch of slicesOf(normalizedUrls, FEED_BATCH)) {
-      for (const spelling of await this.#store.apps.spellings(user, batch)) all.push(spelling);
-    }
-    return Map.groupBy(all, ({ normalizedUrl }) => normalizedUrl);
-  }
-
-  /** The spellings that are not recorded yet. */
-  async #unrecorded(user: UserId, spellings: readonly Spelling[]): Promise<readonly Spelling[]> {
-    const recorded = await this.#spellings(user, [...new Set(spellings.map(({ normalizedUrl }) => normalizedUrl))]);
-    const unrecorded: Spelling[] = [];
-    await forEachInTurns(spellings, (spelling) => {
-      const known = recorded.get(spelling.normalizedUrl) ?? [];
-      const isKnown = known.some(({ url, client }) => url === spelling.url && client === spelling.client);
-      if (known.length < MAX_SPELLINGS_PER_FEED && !isKnown) unrecorded.push(spelling);
-    });
-    return unrecorded;
-  }
+async function* mapPages<From, To>(
+  pages: AsyncIterable<From>,
+  map: (page: From) => To | Promise<To>,
+): AsyncGenerator<To> {
+  for await (const page of pages) yield map(page);
 }
 
 /** Matches no client's progress, so the returned timestamp does not advance. */

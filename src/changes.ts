@@ -1,5 +1,6 @@
 import {
   type ChangePage,
+  type ChangeRows,
   type ListPosition,
   NO_REMOVALS,
   positionAt,
@@ -7,6 +8,7 @@ import {
   type SubscriptionStore,
   type UserId,
 } from "./subscriptions.ts";
+import { yieldTurn } from "./turns.ts";
 
 /**
  * What changed after `position`, at most `limit` changes. Undefined when that is unknown: records of removals since then
@@ -40,4 +42,37 @@ export async function changesSince(
   const known = isStart ? sequence : removalsAfter;
   const next = hasMore ? { sequence: last, removalsAfter: Math.max(last, known) } : positionAt(sequence);
   return { changed, removed, next, hasMore };
+}
+
+export interface FeedChangesPage {
+  /** URLs of feeds that were added or whose subscriptions were updated. */
+  readonly add: readonly string[];
+  readonly removals: ChangeRows["removals"];
+}
+
+export interface ChangeKinds {
+  readonly added: boolean;
+  readonly removed: boolean;
+}
+
+/** Rows per page. Feed URLs may be long. */
+const FEED_BATCH = 200;
+
+/** The feeds that changed with sequence numbers from `from` (exclusive) to `upTo` (inclusive), page by page. */
+export async function* readFeedChanges(
+  store: Pick<SubscriptionStore, "readChanges">,
+  user: UserId,
+  { from, upTo }: { readonly from: number; readonly upTo: number },
+  { added, removed }: ChangeKinds,
+): AsyncGenerator<FeedChangesPage> {
+  for (let after = from; after < upTo; ) {
+    const position = { sequence: added ? after : NO_REMOVALS, removalsAfter: removed ? after : NO_REMOVALS };
+    const rows = await store.readChanges(user, position, FEED_BATCH);
+    const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
+    const page = all.slice(0, FEED_BATCH).filter(({ sequence }) => sequence <= upTo);
+    const add = page.flatMap((row) => ("item" in row ? row.item.feedUrl : []));
+    yield { add, removals: page.flatMap((row) => ("item" in row ? [] : row)) };
+    after = all.length > FEED_BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
+    if (after < upTo) await yieldTurn();
+  }
 }

@@ -44,7 +44,7 @@ test("feeds: the same URL added and removed → rejected; another form of it →
 });
 
 test("feeds: changes in batches → one array of added feeds, then removed feeds and timestamp", async () => {
-  const write = (...batches: string[][]) => text(writeFeedChanges(batches, [B], 5));
+  const write = (...batches: string[][]) => text(writeFeedChanges(batches, [[B]], async () => 5));
   assert.equal(await write([]), `{"add":[],"remove":["${B}"],"timestamp":5}`);
   assert.equal(await write([], [A, B], [], [A]), `{"add":["${A}","${B}","${A}"],"remove":["${B}"],"timestamp":5}`);
 });

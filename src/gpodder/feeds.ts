@@ -38,20 +38,28 @@ export function requireDisjoint({ add, remove }: FeedChanges): void {
     throw failure("malformed-document", { reason: "The same feed URL is in both `add` and `remove`" });
 }
 
-/** A response with changes, in chunks. */
+type Pages = AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
+
+/** A response with changes, in chunks. The timestamp is needed only when both lists have been read to their end. */
 export async function* writeFeedChanges(
-  added: AsyncIterable<readonly string[]> | Iterable<readonly string[]>,
-  removed: readonly string[],
-  timestamp: number,
+  added: Pages,
+  removed: Pages,
+  timestamp: () => Promise<number>,
 ): AsyncGenerator<string> {
   yield '{"add":[';
+  yield* writeUrls(added);
+  yield '],"remove":[';
+  yield* writeUrls(removed);
+  yield `],"timestamp":${await timestamp()}}`;
+}
+
+async function* writeUrls(pages: Pages): AsyncGenerator<string> {
   let separator = "";
-  for await (const urls of added) {
+  for await (const urls of pages) {
     if (urls.length === 0) continue;
     yield separator + urls.map((url) => JSON.stringify(url)).join();
     separator = ",";
   }
-  yield `],"remove":${JSON.stringify(removed)},"timestamp":${timestamp}}`;
 }
 
 /**

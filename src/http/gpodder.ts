@@ -131,8 +131,8 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
   };
   return {
     async feeds({ request, response, caller, query: since }: Call<number>): Promise<void> {
-      const { pages, isLong, remove, timestamp } = await apps.feedsSince(caller, appOf(caller), since, clock());
-      const chunks = writeFeedChanges(whileAllowed(caller, pages), remove, timestamp);
+      const { add, remove, isLong, timestamp } = await apps.feedsSince(caller, appOf(caller), since, clock());
+      const chunks = writeFeedChanges(whileAllowed(caller, add), whileAllowed(caller, remove), timestamp);
       if (isLong) {
         await request.dearTurn();
         await respondInPieces(request, response, chunks, JSON_TYPE, { mayCompress: true });

@@ -256,7 +256,7 @@ const FAULTS: Readonly<Record<string, CreateServer>> = {
         const changes = await sync.feedsSince(caller, client, since, at);
         if (since > 0) return changes;
         const { removals } = await store.readChanges(caller.user, positionAt(0), 1_000);
-        return { ...changes, remove: removals.map(({ feedUrl }) => feedUrl) };
+        return { ...changes, remove: [removals.map(({ feedUrl }) => feedUrl)] };
       },
     };
   },

@@ -24,10 +24,11 @@ export function play(
   };
 }
 
+let users = 3_000_000;
+
 /** Requests of clients, with a clock that only `advance` moves. */
 export function createAppContext(store: Store) {
   const sync = new AppSync(store);
-  let users = 3_000_000;
   const newUser = (): UserId => {
     users += 1;
     return users;
@@ -42,8 +43,9 @@ export function createAppContext(store: Store) {
   const remove = (user: UserId, client: Client, ...urls: string[]) =>
     sync.changeFeeds(asUser(user), client, { add: [], remove: urls }, at());
   const feeds = async (user: UserId, client: Client, since: number) => {
-    const { pages, ...changes } = await sync.feedsSince(asUser(user), client, since, at());
-    return { ...changes, add: await collect(pages) };
+    const changes = await sync.feedsSince(asUser(user), client, since, at());
+    const [add, remove] = [await collect(changes.add), await collect(changes.remove)];
+    return { add, remove, timestamp: await changes.timestamp() };
   };
   const actions = async (user: UserId, client: Client, since: number, podcast?: string) => {
     const { pages, timestamp } = await sync.actionsSince(asUser(user), client, since, podcast, at());

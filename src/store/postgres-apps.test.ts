@@ -6,12 +6,14 @@ import { describeConvergence } from "./app-convergence.suite.ts";
 import { describeApps } from "./apps.suite.ts";
 import { describeAppAccess } from "./apps-access.suite.ts";
 import { describeAppLimits } from "./apps-limits.suite.ts";
+import { describeAppRemovals } from "./apps-removals.suite.ts";
 
 const server = await sharedPostgres();
 const url = await server.migratedDatabase();
 const store = await open(url);
 
 describeApps("PostgreSQL", store);
+describeAppRemovals("PostgreSQL", store);
 describeAppAccess("PostgreSQL", store);
 describeAppLimits("PostgreSQL", store, {
   run: (sql) => query(`${url}&options=-csearch_path%3Dearmark`, sql),

@@ -7,6 +7,7 @@ import { describeConvergence, describeFaults } from "./app-convergence.suite.ts"
 import { describeApps } from "./apps.suite.ts";
 import { describeAppAccess } from "./apps-access.suite.ts";
 import { describeAppLimits } from "./apps-limits.suite.ts";
+import { describeAppRemovals } from "./apps-removals.suite.ts";
 import { openStore } from "./engines.ts";
 
 const file = join(temporaryFolder(), "earmark.db");
@@ -18,6 +19,7 @@ after(async () => {
 });
 
 describeApps("SQLite", store);
+describeAppRemovals("SQLite", store);
 describeAppAccess("SQLite", store);
 describeAppLimits("SQLite", store, {
   run: async (sql) => database.prepare(sql).all(),

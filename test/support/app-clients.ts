@@ -163,8 +163,9 @@ export class AppClient {
 
   async #getFeeds() {
     const at = new Date(this.#now());
-    const { pages, ...changes } = await this.#server.feedsSince(asUser(this.#user), this.#client, this.#feedsSince, at);
-    return { ...changes, add: await collect(pages) };
+    const changes = await this.#server.feedsSince(asUser(this.#user), this.#client, this.#feedsSince, at);
+    const [add, remove] = [await collect(changes.add), await collect(changes.remove)];
+    return { add, remove, timestamp: await changes.timestamp() };
   }
 
   #applyFeeds({ add, remove }: { readonly add: readonly string[]; readonly remove: readonly string[] }): void {
