@@ -10,9 +10,13 @@ import {
 } from "./subscriptions.ts";
 import { yieldTurn } from "./turns.ts";
 
+/** A page ends before its URLs, titles and folders have more characters than this, so that no response is very long. */
+export const MAX_PAGE_CHARS = 2 ** 20;
+
 /**
- * What changed after `position`, at most `limit` changes. Undefined when that is unknown: records of removals since then
- * have been deleted, or the list never reached that position. From the start, it is the whole list without removals.
+ * What changed after `position`, at most `limit` changes, or fewer if they are long. Undefined when that is unknown:
+ * records of removals since then have been deleted, or the list never reached that position. From the start, it is the
+ * whole list without removals.
  *
  * A reader that applies page after page ends up with the current list, whatever is written between the pages. A removal is
  * reported only if the item had been added by `position`. An item that is added again under the same id may be in `removed`
@@ -30,8 +34,8 @@ export async function changesSince(
   const { sequence, forgottenSequence } = rows;
   if (removalsAfter > sequence || (!isStart && removalsAfter < forgottenSequence)) return undefined;
   const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
-  const hasMore = all.length > limit;
-  const page = all.slice(0, limit);
+  const page = all.slice(0, pageLength(all, limit));
+  const hasMore = page.length < all.length;
   const changed = page.flatMap((row) => ("item" in row ? [row.item] : []));
   const ids = new Set(changed.map(({ id }) => id));
   const removed = page.flatMap((row) => {
@@ -42,6 +46,24 @@ export async function changesSince(
   const known = isStart ? sequence : removalsAfter;
   const next = hasMore ? { sequence: last, removalsAfter: Math.max(last, known) } : positionAt(sequence);
   return { changed, removed, next, hasMore };
+}
+
+type ChangeRow = ChangeRows["changed"][number] | ChangeRows["removals"][number];
+
+/** At least one, so that every page leads on. */
+function pageLength(rows: readonly ChangeRow[], limit: number): number {
+  let characters = 0;
+  for (const [index, row] of rows.entries()) {
+    characters += charactersOf(row);
+    if (index === limit || (index > 0 && characters > MAX_PAGE_CHARS)) return index;
+  }
+  return rows.length;
+}
+
+function charactersOf(row: ChangeRow): number {
+  if (!("item" in row)) return row.feedUrl.length;
+  const { feedUrl, title = "", folders = [] } = row.item;
+  return folders.reduce((sum, folder) => sum + folder.length, feedUrl.length + title.length);
 }
 
 export interface FeedChangesPage {

@@ -32,10 +32,20 @@ export function writeChanges(
 }
 
 export function writeRemovals(removals: readonly RemovedSubscription[]): string {
-  const data = removals.map(({ id, feedUrl, removedAt, title, folders }) => ({
+  return [...writeRemovalChunks(removals)].join("");
+}
+
+/** The same document in chunks, one for each removal. */
+export function* writeRemovalChunks(removals: readonly RemovedSubscription[]): Generator<string> {
+  yield `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"data":[`;
+  for (const [index, removal] of removals.entries()) yield (index === 0 ? "" : ",") + writeRemoval(removal);
+  yield "]}";
+}
+
+function writeRemoval({ id, feedUrl, removedAt, title, folders }: RemovedSubscription): string {
+  return JSON.stringify({
     type: "removal",
     id,
     attributes: { feed_url: feedUrl, removed_at: removedAt.toISOString(), title, folders },
-  }));
-  return JSON.stringify({ jsonapi: PLAIN.jsonapi, data });
+  });
 }

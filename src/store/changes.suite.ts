@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { additionOf, additionsOf, idOf, statusOf } from "../../test/support/lists.ts";
 import { fc, runs } from "../../test/support/properties.ts";
-import { changesSince } from "../changes.ts";
+import { changesSince, MAX_PAGE_CHARS } from "../changes.ts";
 import { listRemovals } from "../removals.ts";
 import {
   asUser,
@@ -197,6 +197,42 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
         }),
         { numRuns: runs(20) },
       );
+    });
+
+    test("changesSince: long URLs, titles and folders → shorter pages, and nothing is missing, whatever is written", async () => {
+      const user = newUser();
+      const [tail, folders] = ["x".repeat(1_800), ["a", "b", "c"].map((name) => name.repeat(300))];
+      const long = (id: number): Change => ({ ...additionOf(id, `${id}/${tail}`), title: "t".repeat(100), folders });
+      const ids = Array.from({ length: 900 }, (_, index) => index + 1);
+      await change(user, ...ids.map(long));
+      const copy = new Map<string, Subscription>();
+      const read = async (position: ListPosition) => {
+        const page = await after(user, position, 1_000);
+        const { length } = [...page.changed, ...page.removed].flatMap((row) => Object.values(row).flat()).join("");
+        assert.ok(length < 1.1 * MAX_PAGE_CHARS, `${length} characters`);
+        for (const { id } of page.removed) copy.delete(id);
+        for (const item of page.changed) copy.set(item.id, item);
+        return page;
+      };
+      const readAll = async (start: ListPosition, write: (number: number) => Promise<unknown>) => {
+        let page = await read(start);
+        let pages = 1;
+        for (; page.hasMore; pages += 1) {
+          await write(pages);
+          page = await read(page.next);
+        }
+        assert.deepEqual(new Map((await listed(user)).map((item) => [item.id, item])), copy);
+        return { pages, next: page.next };
+      };
+      const whole = await readAll(START, (number) =>
+        change(user, remove(number), remove(900 - number), update(10 + number, `new ${number}`), long(1_000 + number)),
+      );
+      assert.equal(whole.pages, 3);
+      assert.equal(copy.size, 900 - 2);
+      const removals = await listed(user);
+      await change(user, ...removals.map(({ id }): Change => ({ kind: "remove", id })));
+      const rest = await readAll(whole.next, () => change(user, long(1), long(2_000)));
+      assert.deepEqual([rest.pages, copy.size], [2, 2]);
     });
 
     test("subscriptionBatches: items are removed and added meanwhile → no item that stays is missing", async () => {
