@@ -7,7 +7,7 @@ import { listRemovals } from "../removals.ts";
 import { type SequenceRange, START, type SubscriptionStore, type UserId } from "../subscriptions.ts";
 import { JSON_API } from "./dialect.ts";
 import type { Request, Response } from "./exchange.ts";
-import { respond, respondUnchanged } from "./respond.ts";
+import { respond, respondInPieces, respondUnchanged } from "./respond.ts";
 import type { Call } from "./router.ts";
 import type { Services } from "./services.ts";
 
@@ -24,8 +24,11 @@ export function createChangesHandler({ config: { basePath }, store }: Services) 
 
 /** `GET /v1/removals` */
 export function createRemovalsHandler({ store }: Services) {
-  return async ({ response, caller: { user }, query: { size } }: Call<Pick<ChangesQuery, "size">>): Promise<void> =>
-    respond(response, 200, JSON_API, writeRemovals(await listRemovals(store, user, size)));
+  return async ({ request, response, caller, query }: Call<Pick<ChangesQuery, "size">>): Promise<void> => {
+    const removals = await listRemovals(store, caller.user, query.size);
+    const headers = { "content-type": JSON_API.contentType };
+    await respondInPieces(request, response, writeRemovals(removals), headers);
+  };
 }
 
 /** The `meta` of a response to a write. `written` is undefined if no change was valid. */

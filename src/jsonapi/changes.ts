@@ -31,12 +31,8 @@ export function writeChanges(
   return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":{"next":${link}},"data":[${data}],"meta":${meta}}`;
 }
 
-export function writeRemovals(removals: readonly RemovedSubscription[]): string {
-  return [...writeRemovalChunks(removals)].join("");
-}
-
-/** The same document in chunks, one for each removal. */
-export function* writeRemovalChunks(removals: readonly RemovedSubscription[]): Generator<string> {
+/** In chunks, one for each removal. */
+export function* writeRemovals(removals: readonly RemovedSubscription[]): Generator<string> {
   yield `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"data":[`;
   for (const [index, removal] of removals.entries()) yield (index === 0 ? "" : ",") + writeRemoval(removal);
   yield "]}";
