@@ -11,7 +11,7 @@ const ATTEMPTS_PER_NETWORK: Rate = { burst: 100, perMinute: 20 };
 /** Factors for the limits of wider networks, by prefix length. */
 const WIDE_NETWORK_FACTORS: Readonly<Record<string, number>> = { "/56": 2, "/48": 4, "/24": 8 };
 
-/** Limits attempts to sign in or to create an account. */
+/** Limits attempts to sign in or to create an account: in all processes together if `shared` is given, else in this one. */
 export class Attempts {
   readonly #limiter: RateLimiter;
   readonly #shared: SharedLimits | undefined;

@@ -21,6 +21,18 @@ test("openapi.json: host, port and base path of the request → server URL", asy
   assert.equal(serverUrlOf(proxied.json), "https://pods.example/pods");
 });
 
+test("openapi.json, /docs: many server URLs, one after the other and at once → each its own document", async () => {
+  const { call } = await startServer({ EARMARK_ALLOWED_HOSTS: "pods.example" });
+  const hosts = Array.from({ length: 40 }, (_, index) => `pods.example:${8_000 + index}`);
+  const read = async (host: string) => {
+    const headers = { Host: host };
+    assert.equal(serverUrlOf((await call("GET", "/openapi.json", { headers })).json), `http://${host}`);
+    assert.ok((await call("GET", "/docs", { headers })).text.includes(`http://${host}/v1/subscriptions`));
+  };
+  for (const host of [...hosts, ...hosts.toReversed()]) await read(host);
+  await Promise.all(hosts.map(read));
+});
+
 test("openapi.json: host with unusual characters → not echoed", async () => {
   const { call } = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_TRUSTED_PROXIES: "127.0.0.1" });
   for (const path of ["/openapi.json", "/docs"]) {

@@ -10,14 +10,26 @@ const PAGE_HEADERS = { "content-security-policy": POLICY, "cross-origin-opener-p
 /** The server URL in docs/; readers get the URL at which they reach this server. */
 const EXAMPLE_URL = "http://127.0.0.1:8080";
 
+/** A `Host` header can name any URL, so each document is kept for this many. */
+const MAX_URLS = 16;
+
 /** The API reference: `/openapi.json` for programs, `/docs` for people. Both come from docs/. */
 export function docsRoutes(serverUrlOf: ServerUrlOf): Route[] {
   const file = (path: string, type: string, load: () => Promise<string>, headers = {}) => {
-    let loaded: Promise<string> | undefined;
+    let parts: Promise<readonly Buffer[]> | undefined;
+    const documents = new Map<string, Buffer>();
+    const build = async (url: string) => {
+      parts ??= load().then((text) => text.split(EXAMPLE_URL).map((part) => Buffer.from(part)));
+      const document = Buffer.concat(
+        (await parts).flatMap((part, at) => (at === 0 ? [part] : [Buffer.from(url), part])),
+      );
+      if (documents.size === MAX_URLS) documents.clear();
+      documents.set(url, document);
+      return document;
+    };
     const run = async ({ request, response }: Call) => {
-      loaded ??= load();
-      const text = (await loaded).replaceAll(EXAMPLE_URL, () => safeUrl(serverUrlOf(request.raw)));
-      respondContent(response, type, text, headers);
+      const url = safeUrl(serverUrlOf(request.raw));
+      respondContent(response, type, documents.get(url) ?? (await build(url)), headers);
     };
     return route("GET", path, { access: "open", ignoresAccept: true, query: anyQuery, run });
   };

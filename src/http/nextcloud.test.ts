@@ -36,6 +36,20 @@ describe("Nextcloud login flow", async () => {
     server.call("GET", `/v1/app-logins/${id}`, { headers });
   const deny = (id: string) => server.call("DELETE", `/v1/app-logins/${id}`, { headers: { Cookie: ann.Cookie } });
 
+  test("login flow: started too often from one network → 429, and other networks are not affected", async () => {
+    const start = (address: string) =>
+      server.call("POST", "/index.php/login/v2", { headers: { "X-Forwarded-For": address } });
+    const retries = [];
+    for (let times = 0; times < 100; times += 1) retries.push((await start("198.51.100.1")).status);
+    assert.deepEqual(new Set(retries), new Set([200]));
+    const refused = await start("198.51.100.1");
+    assert.deepEqual([refused.status, refused.headers["retry-after"]], [429, "3"]);
+    assert.deepEqual(Object.keys(refused.json), ["message"]);
+    assert.equal((await start("203.0.113.1")).status, 200);
+    server.wait(3_000);
+    assert.deepEqual([(await start("198.51.100.1")).status, (await start("198.51.100.1")).status], [200, 429]);
+  });
+
   test("login flow: not approved → 404 after a while, in JSON", async () => {
     const { token } = await startLogin();
     const started = performance.now();

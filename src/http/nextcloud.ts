@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isAccountRefusal } from "../account-refusals.ts";
 import { type Accounts, hashSecret } from "../accounts.ts";
 import { readPollToken, startAppLogin } from "../app-logins.ts";
+import { Attempts } from "../attempts.ts";
 import { failure } from "../errors.ts";
 import { readActionsQuery } from "../gpodder/actions.ts";
 import { readSince } from "../gpodder/values.ts";
@@ -10,6 +11,7 @@ import { writeNextcloudActions } from "../nextcloud/actions.ts";
 import { extractPollToken, writeAllowedLogin, writeOcsResponse, writeStartedLogin } from "../nextcloud/login.ts";
 import { toFailure, userAgentOf } from "./accounts.ts";
 import { MAX_ACTIONS_BYTES } from "./app-body.ts";
+import { retryAfter } from "./authenticate.ts";
 import { readBody } from "./body.ts";
 import { NEXTCLOUD } from "./dialect.ts";
 import { createSyncHandlers } from "./gpodder.ts";
@@ -52,6 +54,8 @@ export function nextcloudRoutes(services: Services, parser: Parser): Route[] {
 
 /** Login flow version 2: the app polls until the user has allowed or denied it in the browser. */
 function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clock }: Services) {
+  // Counted in this process and apart from sign-ins: starting a login costs CPU time, but guesses nothing.
+  const starts = new Attempts(undefined);
   const findDecision = async (token: string) => {
     if (accounts === undefined) return LOCAL;
     const secret = readPollToken(token, clock());
@@ -69,7 +73,10 @@ function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clo
         respond(response, 200, NEXTCLOUD, writeStartedLogin(server, localLogin));
         return;
       }
-      const origin = { app: userAgentOf(request), address: readClient(request.raw).address };
+      const { address, networks } = readClient(request.raw);
+      const waitMs = await starts.count(networks, undefined, clock());
+      if (waitMs > 0) throw failure("too-many-attempts", retryAfter(waitMs));
+      const origin = { app: userAgentOf(request), address };
       const { pollToken, id } = await startAppLogin(appSignIn.signatures, origin, clock());
       // Browsers do not send the fragment, so it appears in no log.
       const loginUrl = `${server}/#app-login=${id}`;
