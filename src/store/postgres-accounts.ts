@@ -119,7 +119,7 @@ export class PostgresAccounts implements AccountStore {
   }
 
   async get(user: UserId): Promise<StoredAccount | undefined> {
-    const [row] = await this.#query<AccountRow>(`select ${ACCOUNT} from earmark.accounts a where user_id = $1`, user);
+    const [row] = await this.#queryOf<AccountRow>(`select ${ACCOUNT} from earmark.accounts a where user_id = $1`, user);
     return row && { account: toAccount(row), passwordHash: row.password };
   }
 
@@ -137,7 +137,7 @@ export class PostgresAccounts implements AccountStore {
       if (resetBy !== undefined)
         await addAuditEntry(connection, "password-reset", await nameOf(connection, user), resetBy, at);
       return true;
-    });
+    }, user);
   }
 
   async delete(caller: Caller, at: Date, user = caller.user): Promise<"deleted" | "gone" | "last-admin"> {
@@ -182,7 +182,7 @@ export class PostgresAccounts implements AccountStore {
       await connection.query("delete from earmark.identities where key = $1", [key]);
       await addAuditEntry(connection, "account-deleted", referenceOf(row), caller.actor, at);
       return "deleted";
-    });
+    }, caller.user);
     if (outcome === "deleted") {
       await this.#erase(user).catch((cause: unknown) => {
         throw new StoreUnavailable("the account is deleted, but its list has not been erased completely", {
@@ -267,7 +267,7 @@ export class PostgresAccounts implements AccountStore {
       );
       await logCredential(connection, "created", credential, caller.actor, createdAt);
       return "added";
-    });
+    }, caller.user);
   }
 
   findCredential(hash: string): Promise<Credential | undefined> {
@@ -278,14 +278,14 @@ export class PostgresAccounts implements AccountStore {
       key,
       async (user) => {
         const sql = `select ${CREDENTIAL} from earmark.credentials where user_id = $1 and hash = $2`;
-        const [row] = await this.#query<CredentialRow>(sql, user, key);
+        const [row] = await this.#queryOf<CredentialRow>(sql, user, key);
         return row && toCredential(row);
       },
     );
   }
 
   async listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
-    const rows = await this.#query<CredentialRow>(
+    const rows = await this.#queryOf<CredentialRow>(
       `select ${CREDENTIAL} from earmark.credentials where user_id = $1 and kind = $2 order by created_at, id`,
       user,
       kind,
@@ -321,13 +321,13 @@ export class PostgresAccounts implements AccountStore {
       const revoked = { kind, user: owner, label: rows[0]?.label ?? "" };
       if (isDeleted) await logCredential(connection, "revoked", revoked, caller.actor, at);
       return wasThere;
-    });
+    }, caller.user);
   }
 
   async replaceLabel(hash: string, expected: string, label: string): Promise<boolean> {
     const credential = await this.findCredential(hash);
     if (credential === undefined) return false;
-    const replaced = await this.#query(
+    const replaced = await this.#queryOf(
       // Also true for a retry after an attempt whose reply was lost.
       `update earmark.credentials set label = $4
        where user_id = $1 and hash = $2 and label in ($3, $4) returning 1`,
@@ -342,7 +342,7 @@ export class PostgresAccounts implements AccountStore {
   async touchCredential(hash: string, at: Date): Promise<void> {
     const credential = await this.findCredential(hash);
     if (credential === undefined) return;
-    await this.#query(
+    await this.#queryOf(
       "update earmark.credentials set used_at = greatest(used_at, $3) where user_id = $1 and hash = $2",
       credential.user,
       bytesOf(hash),
@@ -371,8 +371,13 @@ export class PostgresAccounts implements AccountStore {
     return this.#postgres.retry(async (connection) => (await connection.query<Row>(sql, [...values])).rows);
   }
 
-  #transact<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
-    return this.#postgres.retry((connection) => transact(connection, work));
+  /** Runs a query whose first parameter is the user. */
+  #queryOf<Row extends object>(sql: string, user: UserId, ...values: readonly unknown[]): Promise<readonly Row[]> {
+    return this.#postgres.retry(async (connection) => (await connection.query<Row>(sql, [user, ...values])).rows, user);
+  }
+
+  #transact<T>(work: (connection: Connection) => Promise<T>, user?: UserId): Promise<T> {
+    return this.#postgres.retry((connection) => transact(connection, work), user);
   }
 }
 

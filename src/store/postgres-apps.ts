@@ -85,8 +85,9 @@ export class PostgresApps implements AppStore {
 
   async state(user: UserId, kind: SyncKind, client: Client, since: number): Promise<SyncState> {
     const values = [user, kind, client.key, client.device ?? "", since];
-    const { rows } = await this.#postgres.retry((connection) =>
-      connection.query({ ...this.#postgres.toQuery(STATE), values }),
+    const { rows } = await this.#postgres.retry(
+      (connection) => connection.query({ ...this.#postgres.toQuery(STATE), values }),
+      user,
     );
     const { list, last_action, seen, synced_at, marks } = rows[0];
     if (Number(list) === DELETED) throw new AccessRevoked();
@@ -146,7 +147,8 @@ export class PostgresApps implements AppStore {
       const rows = await this.#read<ActionRow>(
         `${ACTION} where user_id = $1 and sequence > $2 and sequence <= $3 ${feed === undefined ? "" : "and feed = $5"}
          order by sequence limit $4`,
-        ...[user, start, Math.min(upTo, start + WINDOW), limit - found.length],
+        user,
+        ...[start, Math.min(upTo, start + WINDOW), limit - found.length],
         ...(feed === undefined ? [] : [feedKeyHex(feed)]),
       );
       found.push(...rows.map(toAction));
@@ -199,20 +201,20 @@ export class PostgresApps implements AppStore {
     return wasThere;
   }
 
-  #read<Row extends object>(sql: string, ...values: readonly unknown[]): Promise<readonly Row[]> {
-    return this.#postgres.retry(async (connection) => (await connection.query<Row>(sql, [...values])).rows);
+  /** Runs a query whose first parameter is the user. */
+  #read<Row extends object>(sql: string, user: UserId, ...values: readonly unknown[]): Promise<readonly Row[]> {
+    return this.#postgres.retry(async (connection) => (await connection.query<Row>(sql, [user, ...values])).rows, user);
   }
 
   /** Runs `work` in a transaction that has locked the user's list and checked the caller's access. */
   #write<T>(caller: Caller, at: Date, work: (connection: Connection) => Promise<T>): Promise<T> {
-    return this.#postgres.retry((connection) =>
-      transact(connection, async () => {
-        await lockList(connection, caller.user);
-        await requireValidPassword(connection, caller);
-        await requireValidCredential(connection, caller, at);
-        return work(connection);
-      }),
-    );
+    const workWithAccess = async (connection: Connection) => {
+      await lockList(connection, caller.user);
+      await requireValidPassword(connection, caller);
+      await requireValidCredential(connection, caller, at);
+      return work(connection);
+    };
+    return this.#postgres.retry((connection) => transact(connection, workWithAccess), caller.user);
   }
 }
 

@@ -5,7 +5,15 @@ import { afterEach, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { StoreUnavailable } from "../subscriptions.ts";
-import { codeOf, isRefusedCommit, namedStatement, Postgres, readServers } from "./postgres-connection.ts";
+import {
+  type Connection,
+  codeOf,
+  isRefusedCommit,
+  namedStatement,
+  Postgres,
+  readServers,
+  transact,
+} from "./postgres-connection.ts";
 
 const server = await sharedPostgres();
 
@@ -82,6 +90,35 @@ test("retry: an attempt that fails after the time for retries → one more attem
   assert.equal(await attempt(1), 2);
   await assert.rejects(attempt(2), StoreUnavailable);
   assert.equal(attempts, 2);
+  await postgres.close();
+});
+
+test("connections: one user has many slow reads → another's starts after at most a few of them", async () => {
+  const postgres = new Postgres(await server.database(), 2);
+  const started: string[] = [];
+  const read = (user: number, name: string) =>
+    postgres.retry((connection) => {
+      started.push(name);
+      return connection.query("select pg_sleep(0.05)");
+    }, user);
+  const slow = Array.from({ length: 16 }, () => read(1, "slow"));
+  const [quick] = await Promise.all([read(2, "quick"), ...slow]);
+  assert.equal(quick.rowCount, 1);
+  assert.ok(started.indexOf("quick") <= 3, started.join());
+  await postgres.close();
+});
+
+test("connections: all in use for longer than the timeout → StoreUnavailable, and counted as waiting until then", async () => {
+  const postgres = new Postgres(`${await server.database()}`.replace(/connect_timeout=\d+/, "connect_timeout=1"), 1);
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  const holding = postgres.use(() => held, 1);
+  const waiting = postgres.retry((connection) => connection.query("select 1"), 2);
+  assert.equal(postgres.connections.waiting, 1);
+  await assert.rejects(waiting, StoreUnavailable);
+  assert.equal(postgres.connections.waiting, 0);
+  release();
+  await holding;
+  assert.equal((await postgres.retry((connection) => connection.query("select 1"), 2)).rowCount, 1);
   await postgres.close();
 });
 

@@ -2,7 +2,8 @@ import { hash } from "node:crypto";
 import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
+import { AccessRevoked, StoreUnavailable, type UserId } from "../subscriptions.ts";
+import { ConnectionGate } from "./connection-gate.ts";
 import { ServerMonitor } from "./postgres-servers.ts";
 
 /** Transient failures are retried at least once, and for up to this time; then the client gets 503. */
@@ -59,6 +60,7 @@ class NotWritable extends Error {
 export class Postgres {
   readonly #servers: readonly string[];
   readonly #pool: pg.Pool;
+  readonly #gate: ConnectionGate;
   /** Undefined without load balancing. */
   readonly #monitor: ServerMonitor | undefined;
   /** What each connection in use is connected to, and since when it is in use. */
@@ -78,6 +80,7 @@ export class Postgres {
     this.#current = isLoadBalanced ? -1 : 0;
     const nextServer = () => this.#nextServer(isLoadBalanced);
     const links = this.#links;
+    const connectTimeoutMs = readConnectTimeout(url) ?? (hasLongTimeouts ? LONG_CONNECT_MS : CONNECT_MS);
     class ServerClient extends pg.Client {
       constructor(options: pg.ClientConfig = {}) {
         const link = { server: nextServer(), socket: new Socket() };
@@ -88,7 +91,7 @@ export class Postgres {
     this.#pool = new pg.Pool({
       Client: ServerClient,
       max: connections,
-      connectionTimeoutMillis: readConnectTimeout(url) ?? (hasLongTimeouts ? LONG_CONNECT_MS : CONNECT_MS),
+      connectionTimeoutMillis: connectTimeoutMs,
       idleTimeoutMillis: IDLE_MS,
       ...(isLoadBalanced ? { maxLifetimeSeconds: BALANCED_LIFETIME_S } : {}),
       query_timeout: hasLongTimeouts ? 0 : STATEMENT_MS,
@@ -96,13 +99,26 @@ export class Postgres {
       pipeline: true,
       onConnect: requireWritable,
     });
+    this.#gate = new ConnectionGate(() => this.#pool.options.max, connectTimeoutMs);
     // A broken connection is replaced when one is needed; a running query reports the error itself.
     this.#pool.on("error", () => undefined);
     this.#pool.on("connect", (connection) => connection.on("error", () => undefined));
   }
 
-  /** Runs `work` on one connection, without retries. After an error the connection is discarded. */
-  async use<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  /**
+   * Runs `work` on one connection, without retries. Users who wait for a connection take turns. After an error the connection
+   * is discarded.
+   */
+  async use<T>(work: (connection: Connection) => Promise<T>, user?: UserId): Promise<T> {
+    await this.#gate.enter(user);
+    try {
+      return await this.#useNext(work);
+    } finally {
+      this.#gate.leave();
+    }
+  }
+
+  async #useNext<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
     const connection = await this.take();
     const link = this.#links.get(connection);
     if (link !== undefined) this.#inUse.set(connection, { ...link, since: performance.now() });
@@ -122,11 +138,11 @@ export class Postgres {
   }
 
   /** Retries transient failures, at least once and for a limited time. `work` must be safe to repeat after any error it throws. */
-  async retry<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  async retry<T>(work: (connection: Connection) => Promise<T>, user?: UserId): Promise<T> {
     const deadline = performance.now() + (this.#monitor === undefined ? RETRY_MS : BALANCED_RETRY_MS);
     for (let pause = 20, isRetry = false; ; pause = Math.min(2 * pause, 250), isRetry = true) {
       try {
-        return await this.use(work);
+        return await this.use(work, user);
       } catch (error) {
         if (error instanceof AccessRevoked) throw error;
         if (!isTransient(error) || (isRetry && performance.now() + pause > deadline)) {
@@ -143,15 +159,15 @@ export class Postgres {
   }
 
   get connections(): { readonly used: number; readonly idle: number; readonly waiting: number } {
-    const { totalCount, idleCount, waitingCount } = this.#pool;
-    return { used: totalCount - idleCount, idle: idleCount, waiting: waitingCount };
+    const { totalCount, idleCount } = this.#pool;
+    return { used: totalCount - idleCount, idle: idleCount, waiting: this.#gate.waiting };
   }
 
   async close(): Promise<void> {
     await Promise.all([this.#pool.end(), this.#monitor?.close()]);
   }
 
-  /** The caller must release the connection. */
+  /** For work that has the pool to itself. The caller must release the connection. */
   async take(): Promise<Connection> {
     try {
       for (;;) {
@@ -178,6 +194,7 @@ export class Postgres {
       else if (ms > WAITING_MS) waiting += 1;
     }
     this.#pool.options.max = connections + Math.min(waiting, connections);
+    this.#gate.letIn();
   }
 
   /** The server for a new connection. */

@@ -191,6 +191,27 @@ test("connections: all in use → a read waits, then fails", async () => {
   assert.equal(await total(store), 2);
 });
 
+test("connections: all in use by reads of one user → another's reads and writes are next", async () => {
+  const url = await server.migratedDatabase();
+  const store = await open(url, { connections: 2 });
+  for (const user of [1, 2]) await addTo(store, asUser(user), additions(0), NOW);
+  const blocker = new pg.Client({ connectionString: url });
+  await blocker.connect();
+  await blocker.query("begin; lock table earmark.lists in access exclusive mode");
+  const order: string[] = [];
+  const done = (name: string) => () => order.push(name);
+  const reads = Array.from({ length: 30 }, () => total(store, 1).then(done("slow")));
+  const others = [
+    total(store, 2).then(done("page")),
+    store.readChanges(2, { sequence: 0, removalsAfter: 0 }, 10).then(done("changes")),
+    addTo(store, asUser(3), additions(0), NOW).then(done("add")),
+  ];
+  await blocker.query("rollback");
+  await blocker.end();
+  await Promise.all([...reads, ...others]);
+  for (const name of ["page", "changes", "add"]) assert.ok(order.indexOf(name) < 20, order.join());
+});
+
 test("change: one user's list is locked → other users write", async () => {
   const url = await server.migratedDatabase();
   const store = await open(url, { connections: 2 });

@@ -123,7 +123,7 @@ export class ListWriter {
           group.unconfirmed = undefined;
         }
         return (await addWithoutReading(connection, group)) ?? (await readAndWrite(connection, group));
-      });
+      }, user);
     } catch (error) {
       if (group.unconfirmed === undefined || !(error instanceof StoreUnavailable)) throw error;
       throw new StoreUnavailable("the outcome of a write to PostgreSQL is unknown", {

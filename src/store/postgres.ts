@@ -113,30 +113,34 @@ class PostgresStore implements Store {
     const ids = keys.flatMap((key) => ("id" in key ? key.id : []));
     const feeds = keys.flatMap((key) => ("normalizedUrl" in key ? feedKeyHex(key.normalizedUrl) : []));
     const columns = "id, feed_url, subscribed_at, title, folders, replace(feed::text, '-', '') as feed";
-    const { rows } = await this.#postgres.retry((connection) =>
-      connection.query<ItemRow & { feed: string }>(
-        `select ${columns} from earmark.subscriptions where user_id = $1 and id = any($2::uuid[])
+    const { rows } = await this.#postgres.retry(
+      (connection) =>
+        connection.query<ItemRow & { feed: string }>(
+          `select ${columns} from earmark.subscriptions where user_id = $1 and id = any($2::uuid[])
          union
          select ${columns} from earmark.subscriptions where user_id = $1 and feed = any($3::uuid[])`,
-        [user, ids, feeds],
-      ),
+          [user, ids, feeds],
+        ),
+      user,
     );
     const found = new Map(rows.flatMap((row) => [row.id, row.feed].map((key) => [key, toSubscription(row)] as const)));
     return keys.map((key) => found.get("id" in key ? key.id.toLowerCase() : feedKeyHex(key.normalizedUrl)));
   }
 
   page(user: UserId, window: PageRange): Promise<Page> {
-    return this.#postgres.retry((connection) => readPage(this.#postgres, connection, this.#gaps, user, window));
+    return this.#postgres.retry((connection) => readPage(this.#postgres, connection, this.#gaps, user, window), user);
   }
 
   async itemsAfter(user: UserId, after: number, size: number): Promise<ItemBatch> {
-    const { rows } = await this.#postgres.retry((connection) =>
-      connection.query<ItemRow & { list_sequence: string }>(
-        `select s.sequence, id, feed_url, subscribed_at, title, folders, l.sequence as list_sequence
+    const { rows } = await this.#postgres.retry(
+      (connection) =>
+        connection.query<ItemRow & { list_sequence: string }>(
+          `select s.sequence, id, feed_url, subscribed_at, title, folders, l.sequence as list_sequence
          from earmark.subscriptions as s join earmark.lists as l using (user_id)
          where user_id = $1 and s.sequence > $2 and l.sequence <> ${DELETED} order by s.sequence limit $3`,
-        [user, after, size],
-      ),
+          [user, after, size],
+        ),
+      user,
     );
     const last = rows.at(-1);
     return {
@@ -159,12 +163,13 @@ class PostgresStore implements Store {
       const values = [user, position.sequence, position.removalsAfter, limit + 1];
       const { rows } = await connection.query({ ...this.#postgres.toQuery(CHANGES), values });
       return toChangeRows(rows[0]);
-    });
+    }, user);
   }
 
   async removals(user: UserId, limit: number): Promise<RemovedSubscription[]> {
-    const { rows } = await this.#postgres.retry((connection) =>
-      connection.query({ ...this.#postgres.toQuery(REMOVALS), values: [user, limit] }),
+    const { rows } = await this.#postgres.retry(
+      (connection) => connection.query({ ...this.#postgres.toQuery(REMOVALS), values: [user, limit] }),
+      user,
     );
     return rows.map((row) => toRemoval(row, row.id));
   }
