@@ -4,7 +4,7 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sharedPostgres } from "../../test/support/postgres.ts";
-import { StoreUnavailable } from "../subscriptions.ts";
+import { AccessRevoked, StoreUnavailable } from "../subscriptions.ts";
 import {
   type Connection,
   codeOf,
@@ -119,6 +119,33 @@ test("connections: all in use for longer than the timeout → StoreUnavailable, 
   release();
   await holding;
   assert.equal((await postgres.retry((connection) => connection.query("select 1"), 2)).rowCount, 1);
+  await postgres.close();
+});
+
+test("connections: a caller without access → the transaction ends, and its connection is used again", async () => {
+  const url = await server.database();
+  const postgres = new Postgres(url, 1);
+  const pid = async (connection: Connection) =>
+    Number((await connection.query("select pg_backend_pid() as pid")).rows[0]?.pid);
+  const first = await postgres.retry(pid);
+  for (let count = 0; count < 5; count += 1) {
+    const refuse = async (connection: Connection) => {
+      await connection.query("select pg_advisory_xact_lock(1)");
+      throw new AccessRevoked();
+    };
+    await assert.rejects(
+      postgres.retry((connection) => transact(connection, refuse)),
+      AccessRevoked,
+    );
+  }
+  assert.equal(await postgres.retry(pid), first);
+  const locks = "select 1 from pg_locks where locktype = 'advisory' and pid = pg_backend_pid()";
+  assert.equal((await postgres.retry((connection) => connection.query(locks))).rowCount, 0, "rolled back");
+  await assert.rejects(
+    postgres.retry((connection) => connection.query("select 1 / 0")),
+    StoreUnavailable,
+  );
+  assert.notEqual(await postgres.retry(pid), first, "after another error, the connection is replaced");
   await postgres.close();
 });
 

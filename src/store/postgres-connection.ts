@@ -107,7 +107,7 @@ export class Postgres {
 
   /**
    * Runs `work` on one connection, without retries. Users who wait for a connection take turns. After an error the connection
-   * is discarded.
+   * is discarded, unless the error is that the caller has lost access.
    */
   async use<T>(work: (connection: Connection) => Promise<T>, user?: UserId): Promise<T> {
     await this.#gate.enter(user);
@@ -128,8 +128,9 @@ export class Postgres {
       connection.release();
       return result;
     } catch (error) {
+      const isUsable = error instanceof AccessRevoked && (await rollBack(connection));
       this.#inUse.delete(connection);
-      connection.release(true);
+      connection.release(!isUsable);
       const code = codeOf(error);
       if (code !== undefined && STATEMENT_LOST.test(code)) this.#canUseNames = false;
       if (code === READ_ONLY) this.#tryNextServer();
@@ -216,6 +217,14 @@ export class Postgres {
 /** With the isolation level that waits for a lock where stricter ones fail, whatever the database's default is. */
 export async function begin(connection: Connection): Promise<void> {
   await connection.query(`begin isolation level read committed; set local lock_timeout = ${LOCK_MS}`);
+}
+
+/** Ends the transaction, if there is one. False if the connection is broken. */
+function rollBack(connection: Connection): Promise<boolean> {
+  return connection.query("rollback").then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Runs one transaction. It may have committed even if this throws. */
