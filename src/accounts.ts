@@ -63,11 +63,10 @@ export class Accounts {
   readonly #failedGuesses: FailedGuesses;
   readonly #attempts: Attempts;
 
-  /** `clock` is for limits within this process. */
-  constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }, clock?: MonotonicClock) {
+  constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }, limiterClock?: MonotonicClock) {
     this.#store = store;
-    this.#attempts = new Attempts(store.sharedLimits, clock);
-    this.#failedGuesses = new FailedGuesses(clock);
+    this.#attempts = new Attempts(store.sharedLimits, limiterClock);
+    this.#failedGuesses = new FailedGuesses(limiterClock);
     this.#isSignUpOpen = signUp;
   }
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { additionsOf as additions, addTo, findOne, idOf, removeFrom, statusOf } from "../../test/support/lists.ts";
-import { sharedPostgres } from "../../test/support/postgres.ts";
+import { CONNECT_TIMEOUT, sharedPostgres } from "../../test/support/postgres.ts";
 import {
   databaseOf,
   isKnownFailure,
@@ -14,6 +14,7 @@ import {
   total,
   USER,
 } from "../../test/support/postgres-stores.ts";
+import { startProxy } from "../../test/support/proxy.ts";
 import type { Store } from "../store.ts";
 import {
   AccessRevoked,
@@ -244,6 +245,49 @@ test("commit: lost, and the server stays unreachable → the outcome is unknown"
     addTo(store, asUser(USER), additions(1), NOW),
     (error: unknown) => error instanceof StoreUnavailable && error.isOutcomeUnknown,
   );
+});
+
+test("accounts, apps: reply lost, and the server stays unreachable → the outcome is unknown", async () => {
+  const { store, proxy } = await openOverProxy(server);
+  const { accounts, apps, people } = store;
+  const root = await accounts.create(1, newAccountNamed("root", { isCreatedByOperator: true }), NOW);
+  await accounts.create(4_711, ANN, NOW);
+  const admin = { ...asUser(Number(root)), requiresAdmin: true };
+  const writes = {
+    create: () => accounts.create(4_712, newAccountNamed("bob"), NOW),
+    saveDevice: () => apps.saveDevice(asUser(4_711), { key: "phone", device: "phone" }, {}, NOW),
+    disable: () => people.change(admin, 4_712, "disable", NOW),
+    delete: () => accounts.delete(asUser(4_711), NOW),
+  };
+  for (const [name, write] of Object.entries(writes)) {
+    const cut = proxy.cutAtCommit("after", () => sleep(2_500));
+    await assert.rejects(write, (error: unknown) => error instanceof StoreUnavailable && error.isOutcomeUnknown, name);
+    await cut;
+  }
+});
+
+test("commit: the servers of a cluster freeze while it runs → the outcome is unknown, and it was applied", async () => {
+  const [one, other] = [await startProxy(server.port), await startProxy(server.port)];
+  const url = await server.migratedDatabase();
+  const hosts = `127.0.0.1:${one.port},127.0.0.1:${other.port}`;
+  const cluster = url.replace(/127\.0\.0\.1:\d+/, hosts).replace(CONNECT_TIMEOUT, "load_balance_hosts=random");
+  const store = await open(cluster);
+  const users = Array.from({ length: 5 }, (_, index) => index + 1);
+  for (const user of users) await addTo(store, asUser(user), additions(0), NOW);
+  await onInsert(url, "at commit", "perform pg_sleep(0.5)");
+  const adding = users.map((user) =>
+    assert.rejects(
+      addTo(store, asUser(user), additions(1), NOW),
+      (error: unknown) => error instanceof StoreUnavailable && error.isOutcomeUnknown,
+    ),
+  );
+  const areCommitting = `select 1 from pg_stat_activity where datname = '${databaseOf(url)}' and query = 'commit' and state = 'active'`;
+  while ((await server.query(areCommitting)).length < users.length) await sleep(5);
+  for (const wire of [one, other]) wire.mode = "stall";
+  await Promise.all(adding);
+  const direct = await open(url);
+  for (const user of users) assert.equal(await total(direct, user), 2);
+  for (const wire of [one, other]) wire.mode = "refuse";
 });
 
 for (const [name, code] of [

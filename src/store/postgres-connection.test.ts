@@ -151,7 +151,7 @@ test("connections: a caller without access → the transaction ends, and its con
 
 test("commit error: code → failed only if the server itself says so", () => {
   for (const code of ["23505", "40001", "40P01"]) assert.equal(isRefusedCommit({ code }), true, code);
-  for (const code of ["57P01", "08006", "00230", "ECONNRESET", 23505, undefined])
+  for (const code of ["40003", "57P01", "08006", "00230", "ECONNRESET", 23505, undefined])
     assert.equal(isRefusedCommit({ code }), false, String(code));
   assert.equal(codeOf({ code: "23505" }), "23505");
   assert.equal(codeOf({ code: 1 }), undefined);

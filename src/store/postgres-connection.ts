@@ -138,16 +138,22 @@ export class Postgres {
     }
   }
 
-  /** Retries transient failures, at least once and for a limited time. `work` must be safe to repeat after any error it throws. */
+  /**
+   * Retries transient failures, at least once and for a limited time. `work` must be safe to repeat after any error it throws.
+   * If no attempt succeeds, the outcome is unknown if that of a commit was.
+   */
   async retry<T>(work: (connection: Connection) => Promise<T>, user?: UserId): Promise<T> {
     const deadline = performance.now() + (this.#monitor === undefined ? RETRY_MS : BALANCED_RETRY_MS);
+    let isOutcomeUnknown = false;
     for (let pause = 20, isRetry = false; ; pause = Math.min(2 * pause, 250), isRetry = true) {
       try {
         return await this.use(work, user);
       } catch (error) {
         if (error instanceof AccessRevoked) throw error;
+        isOutcomeUnknown ||= error instanceof CommitUnknown;
         if (!isTransient(error) || (isRetry && performance.now() + pause > deadline)) {
-          throw new StoreUnavailable("PostgreSQL failed", { cause: error });
+          const message = isOutcomeUnknown ? "the outcome of a write to PostgreSQL is unknown" : "PostgreSQL failed";
+          throw new StoreUnavailable(message, { cause: error, isOutcomeUnknown });
         }
         await sleep(pause * (0.5 + Math.random()));
       }
@@ -227,13 +233,19 @@ function rollBack(connection: Connection): Promise<boolean> {
   );
 }
 
-/** Runs one transaction. It may have committed even if this throws. */
+/** Runs one transaction. It may have committed even if this throws, but only if it throws `CommitUnknown`. */
 export async function transact<T>(connection: Connection, work: (connection: Connection) => Promise<T>): Promise<T> {
   await begin(connection);
   const result = await work(connection);
-  const { command } = await connection.query("commit");
-  if (command !== "COMMIT") throw new Error("PostgreSQL rolled back");
+  await commit(connection);
   return result;
+}
+
+export async function commit(connection: Connection): Promise<void> {
+  const { command } = await connection.query("commit").catch((cause: unknown) => {
+    throw isRefusedCommit(cause) ? cause : new CommitUnknown("the reply to a commit was lost", { cause });
+  });
+  if (command !== "COMMIT") throw new Error("PostgreSQL rolled back");
 }
 
 /**
@@ -286,9 +298,9 @@ function isTransient(error: unknown): boolean {
   return error instanceof Error && /connection|timeout|not queryable/i.test(error.message);
 }
 
-/** Whether the server reported that a commit failed; after any other error it may have succeeded. */
+/** Whether the server reported that a commit failed; after any other error it may have succeeded. 40003 means just that. */
 export function isRefusedCommit(error: unknown): boolean {
-  return /^(23|40)/.test(codeOf(error) ?? "");
+  return /^(23|40(?!003))/.test(codeOf(error) ?? "");
 }
 
 export function codeOf(error: unknown): string | undefined {

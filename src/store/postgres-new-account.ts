@@ -3,7 +3,7 @@ import { type Credential, decideNewAccount, type NewAccount, type NewAccountStat
 import { creationAction } from "../people-store.ts";
 import { LOCAL_USER, StoreUnavailable, type UserId } from "../subscriptions.ts";
 import { bytesOf, DELETED, identityKey } from "./keys.ts";
-import { begin, type Connection } from "./postgres-connection.ts";
+import { begin, type Connection, commit } from "./postgres-connection.ts";
 import { deleteCredentials } from "./postgres-credentials.ts";
 import { addAuditEntry } from "./postgres-people.ts";
 
@@ -18,8 +18,8 @@ export async function createAccount(
 ): Promise<Outcome> {
   await begin(connection);
   const outcome = await createInTransaction(connection, requested, account, at);
-  const { command } = await connection.query(typeof outcome === "number" ? "commit" : "rollback");
-  if (typeof outcome === "number" && command !== "COMMIT") throw new Error("PostgreSQL rolled back");
+  if (typeof outcome === "number") await commit(connection);
+  else await connection.query("rollback");
   return outcome;
 }
 

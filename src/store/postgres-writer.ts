@@ -125,11 +125,10 @@ export class ListWriter {
         return (await addWithoutReading(connection, group)) ?? (await readAndWrite(connection, group));
       }, user);
     } catch (error) {
-      if (group.unconfirmed === undefined || !(error instanceof StoreUnavailable)) throw error;
-      throw new StoreUnavailable("the outcome of a write to PostgreSQL is unknown", {
-        cause: error,
-        isOutcomeUnknown: true,
-      });
+      // If a reply was lost, a later attempt has found that nothing was committed.
+      if (group.unconfirmed === undefined && error instanceof StoreUnavailable)
+        throw new StoreUnavailable("PostgreSQL failed", { cause: error.cause });
+      throw error;
     }
   }
 
