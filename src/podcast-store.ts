@@ -53,7 +53,7 @@ export interface PodcastRecord {
   /** When to fetch the feed again; not before `notBefore`, even if a user asks for it. */
   readonly nextAt: number;
   readonly notBefore: number;
-  /** Number of failures since the last success. */
+  /** Number of failures since the last success, and before it those that led to the spelling that works. */
   readonly failures: number;
   /** Kind of the last failure, and since when all failures have been of this kind. */
   readonly failure: FailureKind | null;
@@ -155,7 +155,7 @@ export interface PodcastVersion {
   readonly checkedAt: number;
 }
 
-/** A refresh has no effect on a feed that was fetched within this time. */
+/** A refresh that a user asks for has no effect on a feed that was fetched within this time. */
 export const MIN_REFRESH_MS = 5 * 60 * 1_000;
 
 /**
@@ -176,8 +176,11 @@ export interface PodcastStore {
   get(user: UserId, id: string): Promise<Podcast | undefined>;
   /** Undefined if the user does not subscribe to it, or it has no artwork with this hash. */
   artwork(user: UserId, id: string, hash: string, size: ArtworkSize): Promise<Uint8Array | undefined>;
-  /** Makes the feed due, unless it was fetched within `MIN_REFRESH_MS`. False if the user does not subscribe to it. */
-  refresh(user: UserId, id: string, at: Date): Promise<boolean>;
+  /**
+   * Makes the feed due, unless it was fetched within `minMs` (by default `MIN_REFRESH_MS`) before. False if the user does
+   * not subscribe to it.
+   */
+  refresh(user: UserId, id: string, at: Date, minMs?: number): Promise<boolean>;
 
   /** Subscriptions of a user that were added, or got another feed, after a sequence number; in order of that number. */
   changedFeeds(

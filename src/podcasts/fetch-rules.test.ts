@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { newRecord, type PodcastRecord } from "../podcast-store.ts";
 import type { FeedMetadata, FeedOutcome, FetchFailure } from "./feed.ts";
-import { applyOutcome, confirmsMove, needsArtwork, urlToFetch, urlToVerify } from "./fetch-rules.ts";
+import { applyOutcome, chooseSpelling, confirmsMove, needsArtwork, urlToVerify } from "./fetch-rules.ts";
 
 const HOUR = 60 * 60 * 1_000;
 const DAY = 24 * HOUR;
@@ -22,10 +22,23 @@ const http = (status: number, more: object = {}): FetchFailure => ({
 });
 const failed = (reason: FetchFailure["reason"]): FetchFailure => ({ kind: "failed", reason });
 
-/** The record after outcomes at these times. */
-function after(...steps: readonly (readonly [at: number, outcome: FeedOutcome])[]): PodcastRecord {
-  return steps.reduce((record, [at, outcome]) => applyOutcome(record, FEED, outcome, T0 + at, timing), newRecord(T0));
+type Step = readonly [at: number, outcome: FeedOutcome];
+
+/** What the scheduler does: chooses the spelling to fetch, and applies the outcome. */
+function applyTo(record: PodcastRecord, feedUrls: readonly string[], [at, outcome]: Step, isConfirmed = true) {
+  const feed = choose(feedUrls, record) ?? assert.fail();
+  return applyOutcome(record, feed, outcome, T0 + at, timing, isConfirmed);
 }
+const choose = (feedUrls: readonly string[], record: PodcastRecord) =>
+  chooseSpelling(
+    feedUrls.map((feedUrl) => ({ feedUrl })),
+    record,
+  );
+
+/** The record after outcomes at these times, of a feed with these spellings. */
+const afterAt = (feedUrls: readonly string[], ...steps: readonly Step[]) =>
+  steps.reduce((record, step) => applyTo(record, feedUrls, step), newRecord(T0));
+const after = (...steps: readonly Step[]) => afterAt([FEED], ...steps);
 const OK = [0, read({ title: "T", author: "A" })] as const;
 const statusOf = ({ status, statusSince }: PodcastRecord) => [status, statusSince - T0];
 
@@ -35,7 +48,10 @@ describe("next fetch", () => {
   test("next: success → after the interval ± 10 %", () => {
     assert.equal(waitOf(after(OK)), 7 * DAY);
     const at = (random: number) =>
-      applyOutcome(newRecord(T0), FEED, read(), T0, { ...timing, random: () => random }).nextAt - T0;
+      applyOutcome(newRecord(T0), { feedUrl: FEED, spellings: 1, failures: 0 }, read(), T0, {
+        ...timing,
+        random: () => random,
+      }).nextAt - T0;
     assert.deepEqual([at(0), at(1)], [6.3 * DAY, 7.7 * DAY].map(Math.round));
   });
 
@@ -141,7 +157,7 @@ describe("moves", () => {
     assert.deepEqual(statusOf(seen(1, 2, 3)), ["ok", 0]);
     const moved = seen(1, 40 * HOUR, 1 + 72 * HOUR);
     assert.deepEqual([...statusOf(moved), moved.movedTo], ["moved", 1 + 72 * HOUR, NEW]);
-    assert.deepEqual([moved.etag, urlToFetch([FEED], moved.movedTo)], [null, NEW]);
+    assert.equal(moved.etag, null);
   });
 
   test("move: while it is not certain → checked every 40 hours", () => {
@@ -170,7 +186,7 @@ describe("moves", () => {
     assert.equal(urlToVerify(twice, FEED, redirect(), T0 + 4 * DAY), undefined);
     assert.equal(urlToVerify(twice, FEED, claim("https://other.example/"), T0 + 4 * DAY), undefined);
     assert.equal(urlToVerify(twice, FEED, failed("dns"), T0 + 4 * DAY), undefined);
-    const apply = (isConfirmed: boolean) => applyOutcome(twice, FEED, claim(), T0 + 4 * DAY, timing, isConfirmed);
+    const apply = (isConfirmed: boolean) => applyTo(twice, [FEED], [4 * DAY, claim()], isConfirmed);
     assert.equal(apply(true).movedTo, NEW);
     assert.deepEqual([apply(false).movedTo, apply(false).nextAt], [null, T0 + 11 * DAY]);
   });
@@ -197,13 +213,78 @@ describe("moves", () => {
     const lost = after(...steps, [7 * DAY, http(500)]);
     assert.deepEqual([lost.status, lost.movedTo, lost.etag], ["failing", null, null]);
   });
+});
 
-  test("URL to fetch: several spellings → https", () => {
-    assert.equal(
-      urlToFetch(["http://a.example/", "https://a.example/", "http://a.example"], null),
-      "https://a.example/",
-    );
-    assert.equal(urlToFetch([], null), undefined);
+describe("spellings", () => {
+  const [HTTPS, HTTP] = ["https://a.example/feed", "http://a.example/feed"];
+  const TWO = [HTTPS, HTTP];
+  const SIX = ["", "/", "//"].flatMap((slashes) => [HTTP + slashes, HTTPS + slashes]);
+  const failing = (count: number, outcome: FeedOutcome = failed("tls")) =>
+    Array.from({ length: count }, (_, at) => [at, outcome] as const);
+
+  test("spelling: each failure selects the next one → fewest trailing slashes first, then https", () => {
+    const tried = Array.from({ length: 4 }, (_, count) => choose(SIX, afterAt(SIX, ...failing(count)))?.feedUrl);
+    assert.deepEqual(tried, [HTTPS, HTTP, `${HTTPS}/`, `${HTTP}/`]);
+    const later = [4, 5, 6].map((count) => choose(SIX, afterAt(SIX, ...failing(count)))?.feedUrl);
+    assert.deepEqual(later, [`${HTTPS}//`, `${HTTP}//`, HTTPS]);
+  });
+
+  test("spelling: the same request, such as with another fragment → one spelling; none → undefined", () => {
+    const urls = [`${HTTPS}#1`, "https://A.example:443/feed", "HTTPS://a.example/x/../feed", `${HTTP}#2`];
+    assert.equal(choose(urls, newRecord(T0))?.spellings, 2);
+    assert.equal(choose(urls, afterAt(urls, ...failing(1)))?.feedUrl, `${HTTP}#2`);
+    assert.equal(choose([], newRecord(T0)), undefined);
+  });
+
+  test("spelling: others are untried → tried at once, at most four in a row; then waits as with one spelling", () => {
+    const waitsOf = (urls: readonly string[], count: number) =>
+      Array.from({ length: count }, (_, index) => (afterAt(urls, ...failing(index + 1)).nextAt - T0 - index) / HOUR);
+    assert.deepEqual(waitsOf(TWO, 6), [0, 1, 0, 2, 0, 4]);
+    assert.deepEqual(waitsOf(SIX, 9), [0, 0, 0, 1, 0, 0, 0, 2, 0]);
+    const limited = afterAt(TWO, [0, http(429, { retryAfterSeconds: 60 })]);
+    assert.deepEqual([limited.nextAt - T0, limited.notBefore - T0], [60_000, 60_000]);
+  });
+
+  test("spelling: added while the others fail → the next round tries all", () => {
+    for (const count of [1, 2, 3, 4, 5, 6])
+      for (const old of TWO) {
+        const record = afterAt([old], ...failing(count));
+        const first = choose(TWO, record)?.feedUrl ?? "";
+        const second = choose(TWO, applyTo(record, TWO, [DAY, failed("tls")]))?.feedUrl ?? "";
+        assert.deepEqual([first, second], TWO, `${count} failures`);
+        assert.equal(applyTo(record, TWO, [DAY, failed("tls")]).nextAt, T0 + DAY, `${count} failures`);
+      }
+  });
+
+  test("spelling: one works → it is kept, and its validators; after a failure, no validators", () => {
+    const steps = [
+      [0, failed("tls")],
+      [1, read()],
+      [2, unchanged()],
+    ] as const;
+    const second = afterAt(TWO, ...steps);
+    assert.deepEqual([second.status, second.failure, second.etag], ["ok", null, '"e"']);
+    assert.equal(choose(TWO, second)?.feedUrl, HTTP);
+    const broken = afterAt(TWO, ...steps, [3, http(500)]);
+    assert.deepEqual([choose(TWO, broken)?.feedUrl, broken.etag], [HTTPS, null]);
+    assert.equal(after(OK, [1, http(500)]).etag, '"e"');
+  });
+
+  test("spelling: some are untried → no other status; all failed → failing, forbidden or gone", () => {
+    for (const [outcome, status] of [
+      [failed("tls"), "failing"],
+      [http(403), "forbidden"],
+    ] as const) {
+      assert.deepEqual(statusOf(afterAt(TWO, ...failing(1, outcome))), ["pending", 0]);
+      assert.equal(afterAt(TWO, ...failing(2, outcome)).status, status);
+      assert.equal(afterAt(SIX, ...failing(5, outcome)).status, "pending");
+      assert.equal(afterAt(SIX, ...failing(6, outcome)).status, status);
+    }
+    assert.equal(afterAt(TWO, OK, ...failing(2, http(403))).status, "ok");
+    assert.equal(afterAt(TWO, OK, ...failing(3, http(403))).status, "forbidden");
+    assert.equal(afterAt(TWO, OK, ...failing(5, http(404))).status, "ok");
+    assert.equal(afterAt(TWO, OK, ...failing(6, http(404))).status, "failing");
+    assert.equal(afterAt(TWO, OK, ...failing(6, http(404)), [30 * DAY, http(404)]).status, "gone");
   });
 });
 
@@ -216,5 +297,5 @@ test("artwork: new URL, none yet, or old → fetched; else not", () => {
   assert.equal(needs(1, { artworkUrl: "https://i.example/2" }), true);
   assert.equal(needs(1, { artworkAt: 0 }), true);
   assert.equal(needs(60 * DAY, { artworkUrl: null }), false);
-  assert.equal(needs(60 * DAY, { failures: 1 }), false);
+  assert.equal(needs(60 * DAY, { failure: "other" }), false);
 });

@@ -1,5 +1,5 @@
 import { readFeedUrl } from "../feed-url.ts";
-import type { FailureKind, PodcastRecord, PodcastStatus } from "../podcast-store.ts";
+import type { FailureKind, FeedSubscriber, PodcastRecord, PodcastStatus } from "../podcast-store.ts";
 import type { FeedOutcome, FeedRead, FeedUnchanged, FetchFailure } from "./feed.ts";
 
 const MINUTE_MS = 60 * 1_000;
@@ -13,8 +13,13 @@ const FIRST_RETRY_MS = HOUR_MS;
 const MAX_RETRY_MS = 7 * DAY_MS;
 /** Feeds that are gone are fetched this often. Also the longest wait for forbidden ones. */
 const GONE_RETRY_MS = 30 * DAY_MS;
-/** A working feed gets the status `failing` only after this many failures, because most problems resolve themselves. */
+/**
+ * A working feed gets the status `failing` only after this many failures of each spelling, because most problems resolve
+ * themselves.
+ */
 const FAILURES_UNTIL_FAILING = 3;
+/** At most so many spellings are tried without a wait in between: http and https, with and without a slash. */
+const MAX_TRIES = 4;
 /** A feed counts as gone after 410 responses for `GONE_MS`, or after its URL or host has been missing for `MISSING_MS`. */
 const GONE_MS = DAY_MS;
 const MISSING_MS = 30 * DAY_MS;
@@ -33,34 +38,80 @@ export interface FetchTiming {
   readonly random: () => number;
 }
 
+/** What to fetch of a feed, unless it has moved. */
+export interface FeedToFetch {
+  /** The spelling whose turn it is. */
+  readonly feedUrl: string;
+  /** How many spellings there are. */
+  readonly spellings: number;
+  /** Which one of them it is depends on this number of failures. */
+  readonly failures: number;
+}
+
 /**
- * The URL to fetch: that of a subscriber, unless the feed has moved. An https URL is preferred: it sorts after http, and the
- * last URL is used.
+ * Spellings of a feed URL are tried in turn, because some may not work: each failure selects the next one, and a success
+ * keeps it. The fewer trailing slashes a spelling has, the earlier its turn, then https before http: so the four that are
+ * common are tried before any other. Undefined without subscribers.
  */
-export function urlToFetch(feedUrls: readonly string[], movedTo: string | null): string | undefined {
-  return movedTo ?? feedUrls.toSorted().at(-1);
+export function chooseSpelling(
+  subscribers: readonly Pick<FeedSubscriber, "feedUrl">[],
+  record: PodcastRecord,
+): FeedToFetch | undefined {
+  const byRequest = new Map(subscribers.map(({ feedUrl }) => [requestUrlOf(feedUrl), feedUrl]));
+  const requests = [...byRequest.keys()].sort(
+    (one, other) => lengthOf(one) - lengthOf(other) || (one < other ? 1 : -1),
+  );
+  // After a wait, a new round starts, with spellings that have been added since.
+  const isNewRound = record.failure !== null && record.nextAt > record.checkedAt;
+  const tries = triesPerRound(requests.length);
+  const failures = isNewRound ? Math.ceil(record.failures / tries) * tries : record.failures;
+  const feedUrl = byRequest.get(requests[failures % requests.length] ?? "");
+  return feedUrl === undefined ? undefined : { feedUrl, spellings: requests.length, failures };
+}
+
+/** How many spellings are tried without a wait in between. */
+function triesPerRound(spellings: number): number {
+  return Math.min(spellings, MAX_TRIES);
+}
+
+/** Equal for spellings that the publisher cannot tell apart. */
+function requestUrlOf(feedUrl: string): string {
+  const url = URL.parse(feedUrl);
+  if (url === null) return feedUrl;
+  url.hash = "";
+  return url.href;
+}
+
+/** Without the scheme: spellings differ only by their trailing slashes then. */
+function lengthOf(url: string): number {
+  return url.length - url.indexOf(":");
 }
 
 /** The record after a fetch. `isConfirmed`: there is a feed where the fetched feed claims to have moved to. */
 export function applyOutcome(
   record: PodcastRecord,
-  feedUrl: string,
+  feed: FeedToFetch,
   outcome: FeedOutcome,
   at: number,
   timing: FetchTiming,
   isConfirmed = true,
 ): PodcastRecord {
-  const checked = { ...record, checkedAt: at };
-  if (outcome.kind === "failed") return applyFailure(checked, outcome, at, timing);
+  const isMoved = record.movedTo !== null;
+  const checked = { ...record, checkedAt: at, failures: isMoved ? record.failures : feed.failures };
+  const spellings = isMoved ? 1 : feed.spellings;
+  if (outcome.kind === "failed") return applyFailure(checked, outcome, spellings, at, timing);
   // "Unchanged" means nothing if the request had no validators to compare with.
   const isUnexpected304 = outcome.kind === "unchanged" && record.etag === null && record.lastModified === null;
-  if (isUnexpected304) return applyFailure(checked, { kind: "failed", reason: "malformed-response" }, at, timing);
-  return applyMove(applySuccess(checked, outcome, at, timing), feedUrl, outcome, at, timing, isConfirmed);
+  if (isUnexpected304)
+    return applyFailure(checked, { kind: "failed", reason: "malformed-response" }, spellings, at, timing);
+  const read = applySuccess(checked, outcome, spellings, at, timing);
+  return applyMove(read, feed.feedUrl, outcome, at, timing, isConfirmed);
 }
 
 function applySuccess(
   record: PodcastRecord,
   outcome: FeedRead | FeedUnchanged,
+  spellings: number,
   at: number,
   { intervalMs, random }: FetchTiming,
 ): PodcastRecord {
@@ -69,7 +120,13 @@ function applySuccess(
   const status = record.movedTo === null ? "ok" : "moved";
   const next: PodcastRecord = {
     ...withStatus(record, status, at),
-    ...{ nextAt: Math.round(nextAt), notBefore: 0, failures: 0, failure: null, failureSince: 0 },
+    ...{
+      nextAt: Math.round(nextAt),
+      notBefore: 0,
+      failures: record.failures % spellings,
+      failure: null,
+      failureSince: 0,
+    },
   };
   if (outcome.kind === "unchanged") return next;
   const { metadata, etag = null, lastModified = null, needsUserAgentSuffix } = outcome;
@@ -93,23 +150,24 @@ function applySuccess(
 function applyFailure(
   record: PodcastRecord,
   outcome: FetchFailure,
+  spellings: number,
   at: number,
   { random }: FetchTiming,
 ): PodcastRecord {
   const failure = kindOf(outcome);
   const failures = record.failures + 1;
   const failureSince = record.failure === failure ? record.failureSince : at;
-  const wasWorking = record.status === "ok" || record.status === "moved";
-  const status = statusAfter(failure, at - failureSince, { failures, wasWorking, old: record.status });
-  const retry = Math.min(FIRST_RETRY_MS * 2 ** Math.min(failures - 1, 20), maxRetryOf(status));
+  const status = statusAfter(record.status, failure, at - failureSince, failures, spellings);
   const requestedWait = Math.min(Math.max(0, outcome.retryAfterSeconds ?? 0) * 1_000, MAX_WAIT_MS);
-  const wait = status === "gone" ? GONE_RETRY_MS : retry;
+  const wait = waitAfter(status, failures, spellings);
   // If a feed fails at its new URL, the old one is tried again.
   const undoesMove = record.movedTo !== null && status !== "moved";
   return {
     ...withStatus(record, status, failureSince),
     ...{ failures, failure, failureSince },
     ...(undoesMove ? { ...NO_MOVE, ...NO_VALIDATORS, movedTo: null } : {}),
+    // The next spelling is another URL.
+    ...(spellings > 1 ? NO_VALIDATORS : {}),
     nextAt: Math.round(at + Math.max(jitter(wait, 0.2, random), requestedWait)),
     notBefore: requestedWait === 0 ? 0 : at + requestedWait,
   };
@@ -122,24 +180,31 @@ function kindOf({ reason, status }: FetchFailure): FailureKind {
 }
 
 function statusAfter(
+  old: PodcastStatus,
   failure: FailureKind,
   durationMs: number,
-  {
-    failures,
-    wasWorking,
-    old,
-  }: { readonly failures: number; readonly wasWorking: boolean; readonly old: PodcastStatus },
+  failures: number,
+  spellings: number,
 ): PodcastStatus {
+  // A success leaves up to `spellings - 1` failures.
+  const isUntried = failures < (old === "pending" ? spellings : 2 * spellings - 1);
+  if (isUntried) return old;
   if (failure === "gone" && durationMs >= GONE_MS) return "gone";
   if (failure === "missing" && durationMs >= MISSING_MS) return "gone";
   if (failure === "forbidden") return "forbidden";
   // Without more evidence, what was gone stays gone.
   if (old === "gone") return "gone";
-  return wasWorking && failures < FAILURES_UNTIL_FAILING ? old : "failing";
+  const wasWorking = old === "ok" || old === "moved";
+  return wasWorking && failures < FAILURES_UNTIL_FAILING * spellings ? old : "failing";
 }
 
-function maxRetryOf(status: PodcastStatus): number {
-  return status === "forbidden" ? GONE_RETRY_MS : MAX_RETRY_MS;
+/** None within a round of spellings. */
+function waitAfter(status: PodcastStatus, failures: number, spellings: number): number {
+  const tries = triesPerRound(spellings);
+  if (failures % tries > 0) return 0;
+  if (status === "gone") return GONE_RETRY_MS;
+  const retry = FIRST_RETRY_MS * 2 ** Math.min(failures / tries - 1, 20);
+  return Math.min(retry, status === "forbidden" ? GONE_RETRY_MS : MAX_RETRY_MS);
 }
 
 function withStatus(record: PodcastRecord, status: PodcastStatus, since: number): PodcastRecord {
@@ -228,7 +293,7 @@ function applyMove(
 
 /** Whether to fetch the artwork at the URL in the record. */
 export function needsArtwork(before: PodcastRecord, after: PodcastRecord, at: number): boolean {
-  if (after.artworkUrl === null || after.failures > 0) return false;
+  if (after.artworkUrl === null || after.failure !== null) return false;
   if (after.artworkUrl !== before.artworkUrl) return true;
   return at - after.artworkAt >= (after.artwork === null ? MISSING_ARTWORK_MS : ARTWORK_MS);
 }

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { NOBODY } from "../account-store.ts";
-import type { DueFeed, PodcastRecord, StoredArtwork, SubscribedFeed } from "../podcast-store.ts";
+import type { DueFeed, PodcastRecord, PodcastStatus, StoredArtwork, SubscribedFeed } from "../podcast-store.ts";
 import type { Store } from "../store.ts";
 import type { OnChange, UserId } from "../subscriptions.ts";
 import { clearCopiedTitles } from "./clear-copied-titles.ts";
 import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "./feed.ts";
 import { FetchQueue, type QueuedFeed } from "./fetch-queue.ts";
-import { applyOutcome, confirmsMove, needsArtwork, urlToFetch, urlToVerify } from "./fetch-rules.ts";
+import { applyOutcome, chooseSpelling, confirmsMove, needsArtwork, urlToVerify } from "./fetch-rules.ts";
 import { HostLocks } from "./host-locks.ts";
 
 /** Longer than a fetch with its artwork can take. If the process is killed, another one fetches the feed after that. */
@@ -31,11 +31,15 @@ const INACTIVE_MS = 90 * 24 * 60 * 60 * 1_000;
 const INACTIVE_CHECK_MS = 24 * 60 * 60 * 1_000;
 /** Pause between two fetches from a host. */
 const HOST_PAUSE_MS = 1_000;
+/** A feed that fails is fetched again when someone adds it, because their spelling may work; at most this often. */
+const MIN_RETRY_MS = 10_000;
 /**
  * Minimum time between the starts of two fetches. Without it, a burst of fetches that finish quickly would slow down client
  * requests.
  */
 const START_PAUSE_MS = 40;
+
+const FAILED: ReadonlySet<PodcastStatus> = new Set(["failing", "forbidden", "gone"]);
 
 export interface SchedulerOptions {
   readonly store: Store;
@@ -182,7 +186,23 @@ export class Scheduler {
     );
     for (const { id, feedUrl } of feeds) if (created.has(id)) this.#push(this.#added, user, id, feedUrl);
     this.#pump();
+    await this.#retryFailed(
+      user,
+      feeds.filter(({ id }) => !created.has(id)).map(({ feedUrl }) => feedUrl),
+    );
     return feeds.length < CHANGED_PER_STEP ? undefined : feeds.at(-1)?.sequence;
+  }
+
+  async #retryFailed(user: UserId, feedUrls: readonly string[]): Promise<void> {
+    const { podcasts } = this.#options.store;
+    const now = this.#now().getTime();
+    for (const [index, { id, status, checkedAt }] of (await podcasts.find(feedUrls)).entries()) {
+      if (!FAILED.has(status)) continue;
+      const at = Math.max(now, (checkedAt?.getTime() ?? 0) + MIN_RETRY_MS);
+      await podcasts.refresh(user, id, new Date(at), MIN_RETRY_MS);
+      if (at === now) this.#push(this.#added, user, id, feedUrls[index] ?? "");
+    }
+    this.#pump();
   }
 
   /** Queues feeds that are due. Each poll continues where the last one ended, so that none is missed. */
@@ -218,8 +238,8 @@ export class Scheduler {
     if (feeds.length === 0) return;
     const subscribers = await this.#options.store.podcasts.subscribers(feeds.map(({ id }) => id));
     for (const [index, { id, movedTo }] of feeds.entries()) {
-      const urls = (subscribers[index] ?? []).map(({ feedUrl }) => feedUrl);
-      const url = urlToFetch(urls, movedTo);
+      // All spellings have the same host.
+      const url = movedTo ?? subscribers[index]?.[0]?.feedUrl;
       if (url !== undefined) this.#push(queue, owner, id, url);
     }
     this.#pump();
@@ -257,17 +277,24 @@ export class Scheduler {
       const lockOrWaitMs = await this.#hostLocks.acquire(feed.host);
       if (typeof lockOrWaitMs === "number") {
         pauseMs = lockOrWaitMs;
-        (feed.owner === NOBODY ? this.#due : this.#added).push(feed.owner, feed);
+        this.#requeue(feed);
         return;
       }
       try {
-        pauseMs = (await this.#fetch(feed.id)) ? this.#hostPauseMs : 0;
+        const record = await this.#fetch(feed.id);
+        if (record !== undefined) pauseMs = this.#hostPauseMs;
+        // Another spelling is to be tried.
+        if (record !== undefined && record.nextAt <= this.#now().getTime()) this.#requeue(feed);
       } finally {
         await lockOrWaitMs.release(pauseMs);
       }
     } finally {
       this.#freeAfter(feed.host, pauseMs);
     }
+  }
+
+  #requeue(feed: OwnedFeed): void {
+    (feed.owner === NOBODY ? this.#due : this.#added).push(feed.owner, feed);
   }
 
   #freeAfter(host: string, ms: number): void {
@@ -287,32 +314,29 @@ export class Scheduler {
     this.#timers.add(timer);
   }
 
-  /** Returns whether a request was sent. */
-  async #fetch(id: string): Promise<boolean> {
+  /** The record after the fetch; undefined if no request was sent. */
+  async #fetch(id: string): Promise<PodcastRecord | undefined> {
     const { store, intervalMs, onFetch } = this.#options;
     const { signal } = this.#stop;
     const at = this.#now().getTime();
     const leaseUntil = new Date(at + LEASE_MS);
     const record = await store.podcasts.claim(id, new Date(at), leaseUntil);
-    if (record === undefined) return false;
+    if (record === undefined) return undefined;
     const [subscribers = []] = await store.podcasts.subscribers([id]);
-    const feedUrl = urlToFetch(
-      subscribers.map((each) => each.feedUrl),
-      null,
-    );
+    const feed = chooseSpelling(subscribers, record);
     // Without subscribers, the record will be deleted by the next sweep.
-    if (feedUrl === undefined) return false;
+    if (feed === undefined) return undefined;
     const users = subscribers.map(({ user }) => user);
     if (!(await store.podcasts.isAnyActive(users, new Date(at - INACTIVE_MS)))) {
       await store.podcasts.record(id, leaseUntil, { ...record, nextAt: at + INACTIVE_CHECK_MS });
-      return false;
+      return undefined;
     }
     this.#fetcher ??= this.#options.createFetcher();
     const fetcher = await this.#fetcher;
     const started = performance.now();
     const { etag, lastModified, needsUserAgentSuffix } = record;
     const request = {
-      url: record.movedTo ?? feedUrl,
+      url: record.movedTo ?? feed.feedUrl,
       etag: etag ?? undefined,
       lastModified: lastModified ?? undefined,
       needsUserAgentSuffix: needsUserAgentSuffix === 1,
@@ -322,13 +346,16 @@ export class Scheduler {
     const isAborted = () => signal.aborted;
     if (isAborted()) {
       await store.podcasts.record(id, leaseUntil, record);
-      return true;
+      return record;
     }
     onFetch?.(outcome, (performance.now() - started) / 1_000);
-    const target = urlToVerify(record, feedUrl, outcome, at);
+    const target = urlToVerify(record, feed.feedUrl, outcome, at);
     const isConfirmed = target === undefined || confirmsMove(target, await fetcher.fetchFeed({ url: target }, signal));
     const timing = { intervalMs, random: Math.random };
-    const next = applyOutcome(record, feedUrl, outcome, at, timing, isConfirmed);
+    // Including those that were added during the fetch.
+    const [latest = []] = await store.podcasts.subscribers([id]);
+    const { spellings } = chooseSpelling(latest, record) ?? feed;
+    const next = applyOutcome(record, { ...feed, spellings }, outcome, at, timing, isConfirmed);
     const artwork = needsArtwork(record, next, at) ? await this.#fetchArtwork(fetcher, next, request.url) : undefined;
     const hasTriedArtwork = artwork !== undefined && !isAborted();
     const artworkFields = hasTriedArtwork ? { artworkAt: at, artwork: artwork.scaled?.hash ?? next.artwork } : {};
@@ -336,7 +363,7 @@ export class Scheduler {
     if (record.title !== null && record.title !== next.title)
       await clearCopiedTitles(store, id, record.title, new Date(at));
     await store.podcasts.record(id, leaseUntil, { ...next, ...artworkFields }, artwork?.scaled);
-    return true;
+    return next;
   }
 
   /** Undefined if artwork is disabled; `scaled` is undefined if the image could not be used. */

@@ -165,6 +165,13 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       assert.equal(await podcasts.refresh(user, id, later(10 * MINUTE)), true);
       assert.deepEqual([await isDue(later(19 * MINUTE)), await isDue(later(20 * MINUTE))], [false, true]);
       assert.equal((await podcasts.claim(id, later(DAY), later(2 * DAY)))?.artworkAt, 0);
+      const recent = newUrl();
+      await subscribe(user, recent);
+      const recentId = await recordFetch(recent);
+      for (const minMs of [MINUTE + 1, MINUTE]) {
+        assert.equal(await podcasts.refresh(user, recentId, later(MINUTE), minMs), true);
+        assert.equal(await isDue(later(MINUTE), recentId), minMs === MINUTE);
+      }
       assert.equal(await podcasts.refresh(user, await idOf(unknown), NOW), true);
       assert.equal(await isDue(NOW, await idOf(unknown)), true);
     });

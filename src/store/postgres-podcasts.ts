@@ -78,18 +78,19 @@ export class PostgresPodcasts implements PodcastStore {
     return row?.[0] as Buffer | undefined;
   }
 
-  async refresh(user: UserId, id: string, at: Date): Promise<boolean> {
+  async refresh(user: UserId, id: string, at: Date, minMs = MIN_REFRESH_MS): Promise<boolean> {
     if (!(await this.#isSubscriber(user, id))) return false;
     const { status, statusSince, nextAt } = newRecord(at.getTime());
     await this.#query(
       `insert into earmark.podcasts as p (feed, status, status_since, next_at) values ($1, $2, $3, $4)
        on conflict (feed) do update set next_at = greatest($5::bigint, p.not_before), artwork_at = 0
-       where p.checked_at <= $5::bigint - ${MIN_REFRESH_MS}`,
+       where p.checked_at <= $5::bigint - $6::bigint`,
       id,
       status,
       statusSince,
       nextAt,
       at.getTime(),
+      minMs,
     );
     return true;
   }

@@ -33,7 +33,7 @@ import { Statements } from "./sqlite-statements.ts";
 /** A change to podcasts, as sent to the writer thread, which replies with the number of affected podcasts. */
 export type PodcastChange =
   | { readonly kind: "create"; readonly subscribed: string; readonly at: number }
-  | { readonly kind: "refresh"; readonly feed: Uint8Array; readonly at: number }
+  | { readonly kind: "refresh"; readonly feed: Uint8Array; readonly at: number; readonly minMs: number }
   | { readonly kind: "claim"; readonly feed: Uint8Array; readonly at: number; readonly leaseUntil: number }
   | {
       readonly kind: "record";
@@ -83,9 +83,8 @@ export class PodcastWriter {
       case "refresh":
         return this.#statements.run(
           `update podcasts set next_at = max(?2, not_before), artwork_at = 0
-           where feed = ?1 and checked_at <= ?2 - ${MIN_REFRESH_MS}`,
-          change.feed,
-          change.at,
+           where feed = ?1 and checked_at <= ?2 - ?3`,
+          ...[change.feed, change.at, change.minMs],
         );
       case "claim":
         return this.#statements.run(
@@ -200,10 +199,10 @@ export class SqlitePodcasts implements PodcastStore {
     return row?.[0] as Uint8Array | undefined;
   }
 
-  async refresh(user: UserId, id: string, at: Date): Promise<boolean> {
+  async refresh(user: UserId, id: string, at: Date, minMs = MIN_REFRESH_MS): Promise<boolean> {
     if (!this.#isSubscriber(user, id)) return false;
     if ((await this.create([{ user, id }], at)).length === 0)
-      await this.#write({ kind: "refresh", feed: idKey(id), at: at.getTime() });
+      await this.#write({ kind: "refresh", feed: idKey(id), at: at.getTime(), minMs });
     return true;
   }
 
