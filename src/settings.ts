@@ -74,7 +74,7 @@ export const SETTINGS = {
   ],
   EARMARK_FETCH_CONCURRENCY: [
     "8",
-    "Maximum number of feeds that each process fetches at a time; at most one from the same host.",
+    "Maximum number of feeds that each process fetches at a time: at most half for one account, one from the same host.",
   ],
   EARMARK_FETCH_HOURS: ["168", "Hours until a feed is fetched again."],
   EARMARK_FETCH_USER_AGENT: [

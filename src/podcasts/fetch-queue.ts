@@ -39,11 +39,15 @@ export class FetchQueue<Owner, Feed extends QueuedFeed> {
     return true;
   }
 
-  /** The next feed of the first owner that has one on a host that is free; that owner and host then move to the end. */
-  take(isFree: (host: string) => boolean): Feed | undefined {
+  /**
+   * The next feed of the first owner that may fetch one and has one on a host that is free; that owner and host then move to
+   * the end.
+   */
+  take(isHostFree: (host: string) => boolean, mayFetch: (owner: Owner) => boolean): Feed | undefined {
     for (const [owner, hosts] of this.#owners) {
+      if (!mayFetch(owner)) continue;
       for (const [host, feeds] of hosts) {
-        if (!isFree(host)) continue;
+        if (!isHostFree(host)) continue;
         const feed = feeds.shift();
         hosts.delete(host);
         if (feeds.length > 0) hosts.set(host, feeds);

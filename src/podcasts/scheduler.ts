@@ -75,7 +75,7 @@ export class Scheduler {
   /** Hosts that are being fetched from, or are in the pause after a fetch. */
   readonly #busyHosts = new Set<string>();
   readonly #running = new Set<Promise<void>>();
-  #active = 0;
+  readonly #active = new Set<OwnedFeed>();
   #isPausing = false;
   readonly #stop = new AbortController();
   readonly #timers = new Set<NodeJS.Timeout>();
@@ -252,15 +252,19 @@ export class Scheduler {
 
   /** Starts the next fetch if the limits allow it, and schedules the one after it. */
   #pump(): void {
-    const isFree = (host: string) => !this.#busyHosts.has(host);
-    if (this.#stop.signal.aborted || this.#isPausing || this.#active >= this.#options.concurrency) return;
-    const feed = this.#added.take(isFree) ?? this.#due.take(isFree);
+    const { concurrency } = this.#options;
+    if (this.#stop.signal.aborted || this.#isPausing || this.#active.size >= concurrency) return;
+    const isHostFree = (host: string) => !this.#busyHosts.has(host);
+    // At most half, so that an owner whose feeds all hang delays nobody else's. Due feeds have one owner.
+    const mayFetch = (owner: UserId) =>
+      [...this.#active].filter((each) => each.owner === owner).length < Math.ceil(concurrency / 2);
+    const feed = this.#added.take(isHostFree, mayFetch) ?? this.#due.take(isHostFree, mayFetch);
     if (feed === undefined) return;
-    this.#active += 1;
+    this.#active.add(feed);
     this.#busyHosts.add(feed.host);
     this.#track(
       this.#run(feed).finally(() => {
-        this.#active -= 1;
+        this.#active.delete(feed);
         this.#pump();
       }),
     );

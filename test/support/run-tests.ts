@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 /** The tests of the HTTP API that run a second time, on PostgreSQL. */
 export const API_TESTS = [
   "src/http/{operations,updates,changes,events,subscriptions,imports,quota,app-authentication,nextcloud}.test.ts",
-  "test/{access-apps,access-ends-apps,clock-steps,podcasts-api,podcasts-fetch,podcasts-private,podcasts-spellings,properties}*.test.ts",
+  "test/{access-apps,access-ends-apps,clock-steps,podcasts-api,podcasts-fair,podcasts-fetch,podcasts-private,podcasts-spellings,properties}*.test.ts",
   "test/apps/*.test.ts",
 ];
 
