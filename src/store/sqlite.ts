@@ -83,8 +83,8 @@ class SqliteStore implements Store {
     this.#release = release;
     const write = async (change: AccountChange, caller: Caller, at: Date) => {
       const job = { kind: "account", change, ...authorizedBy(caller, at) } as const;
-      // An erasure is part of a deletion, which has already been counted.
-      return Number(await this.#write(job, change.kind === "erase" ? 0 : 1));
+      // Cleaning up is no operation, and a deletion has been counted before its erasure.
+      return Number(await this.#write(job, change.kind === "erase" || change.kind === "sweep" ? 0 : 1));
     };
     this.accounts = new SqliteAccounts(reader.database, write);
     this.people = new SqlitePeople(reader.database, write);
