@@ -26,7 +26,9 @@ export class HostLocks {
     const key = `fetch ${host}`;
     const now = this.#clock().getTime();
     const lockedUntil = await limits.read(key);
-    if (lockedUntil !== undefined && lockedUntil > now) return Math.min(lockedUntil - now, RETRY_MS);
+    const leftMs = (lockedUntil ?? 0) - now;
+    // A longer lock is from before the clock was set back.
+    if (leftMs > 0 && leftMs <= LOCKED_MS + 1) return Math.min(leftMs, RETRY_MS);
     // The random fraction makes the value unique to this lock.
     const until = now + LOCKED_MS + Math.random();
     if (!(await limits.replace(key, lockedUntil, until))) return RETRY_MS;
