@@ -5,12 +5,13 @@ import type { Run } from "./reliability-test.ts";
 type Reply<Report> = { readonly report: Report } | { readonly error: string | undefined };
 
 /** A child process that runs a module of this folder, with clients that must not share the event loop of the test. */
-export class ClientProcess<Command extends object> {
+export class ClientProcess<Command extends object | string> {
   readonly #child: ChildProcess;
   readonly #ended: Promise<never>;
 
   constructor(run: Run, module: string) {
-    this.#child = fork(new URL(module, import.meta.url));
+    // Commands may contain buffers.
+    this.#child = fork(new URL(module, import.meta.url), { serialization: "advanced" });
     this.#ended = once(this.#child, "exit").then(() => Promise.reject(new Error("a client process exited early")));
     this.#ended.catch(() => undefined);
     run.onEnd(() => this.#child.kill("SIGKILL"));

@@ -3,16 +3,13 @@ import { parseArgs } from "node:util";
 import { find, runTests, stopTests } from "../test/support/run-tests.ts";
 import { access } from "./access.ts";
 import { accessEnds } from "./access-ends.ts";
+import { attacks } from "./attacks.ts";
 import { backups } from "./backup.ts";
 import { badInput } from "./bad-input.ts";
 import { gracefulStop } from "./graceful-stop.ts";
-import { eventLoop } from "./hostile-event-loop.ts";
-import { memory } from "./hostile-memory.ts";
-import { fairShares } from "./hostile-shares.ts";
 import { INTERRUPTED } from "./interrupted.ts";
 import { KILL } from "./kill.ts";
 import { KILL_APPS } from "./kill-apps.ts";
-import { overload } from "./overload.ts";
 import { POWER } from "./power.ts";
 import { randomizedTests } from "./randomized.ts";
 import { abandonRuns, type ReliabilityTest } from "./reliability-test.ts";
@@ -35,11 +32,8 @@ const TESTS: readonly ReliabilityTest[] = [
   STORAGE,
   sameFeed,
   unknownOutcome,
-  overload,
+  attacks,
   slowClients,
-  eventLoop,
-  memory,
-  fairShares,
   gracefulStop,
   badInput,
   access,

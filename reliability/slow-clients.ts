@@ -1,196 +1,141 @@
-import { Connection } from "../bench/connection.ts";
-import { p99Of } from "../bench/figures.ts";
-import { createAdditions, pageRequest, requireStatus } from "../bench/requests.ts";
-import { readPeakMiB } from "../bench/usage.ts";
+import { once } from "node:events";
+import { connect, createServer, type Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import { ATOMIC } from "../bench/requests.ts";
 import { add, newId } from "../test/support/server.ts";
 import { addAll } from "./api.ts";
-import { ClientProcess } from "./client-process.ts";
-import { readLagMs } from "./overload.ts";
-import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
-import type { Kind, Order, Report } from "./rude-clients.ts";
+import { type Findings, type ReliabilityTest, serve } from "./reliability-test.ts";
 
-const CLIENTS = "./rude-clients.ts";
-
-interface Scenario {
-  /** Timeouts of the server. */
-  readonly headersMs: number;
-  readonly requestMs: number;
-  /** Clients of each kind. */
-  readonly counts: Readonly<Record<Kind, number>>;
+interface Kind {
+  readonly name: string;
+  /** Time limit of docs/api.md. */
+  readonly limitMs: number;
+  readonly clients: number;
+  /** What a client does with its connection. */
+  readonly act: (socket: Socket) => void;
+  /** Not part of a quick run. */
+  readonly isLong?: true;
 }
 
-/** Longer timeouts than the defaults, so that all clients are connected at the same time. */
-const FULL: Scenario = {
-  headersMs: 15_000,
-  requestMs: 20_000,
-  counts: {
-    "slow headers": 500,
-    "slow bodies": 500,
-    silent: 4_000,
-    "never reading": 200,
-    "endless bodies": 20,
-    floods: 20,
-  },
-};
-
-/** Without clients that never read: their timeout of half a minute is fixed. */
-const QUICK: Scenario = {
-  headersMs: 500,
-  requestMs: 1_000,
-  counts: { "slow headers": 40, "slow bodies": 40, silent: 200, "never reading": 0, "endless bodies": 4, floods: 4 },
-};
-
-/** Time to fill the socket buffers, then twice the fixed timeout of half a minute, because of how often it is checked. */
-const STALLED_MS = 70_000;
-/** How long clients that never read are served before their socket buffers are full. */
-const FILLING_MS = 10_000;
-/** Extra time for a busy machine. */
+const HEADERS_MS = 5_000;
+const REQUEST_MS = 15_000;
+/** A minute, and the time for which the socket buffers take more. */
+const UNREAD_MS = 70_000;
+/** For a busy machine, and because the server looks for late clients now and then only. */
 const GRACE_MS = 10_000;
-const RESPONSE_TIMEOUT_MS = 60_000;
+const DRIP_MS = 250;
+const LIST = "GET /v1/subscriptions?page[size]=100 HTTP/1.1\r\nHost: localhost\r\n\r\n";
+const POST = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\n`;
+const CHUNK = `10000\r\n${" ".repeat(0x10000)}\r\n`;
 
-/** Clients that must not slow down others. */
-const SLOW = ["slow headers", "slow bodies", "silent"] as const satisfies Kind[];
-/** Clients that cause real load. */
-const BUSY = ["endless bodies", "floods"] as const satisfies Kind[];
+const KINDS: readonly Kind[] = [
+  { name: "silent", limitMs: HEADERS_MS, clients: 500, act: () => undefined },
+  {
+    name: "slow headers",
+    limitMs: HEADERS_MS,
+    clients: 200,
+    act(socket) {
+      socket.write("GET /v1/subscriptions HTTP/1.1\r\nHost: localhost\r\n");
+      drip(socket, "X-More: 1\r\n");
+    },
+  },
+  {
+    name: "slow bodies",
+    limitMs: REQUEST_MS,
+    clients: 200,
+    act(socket) {
+      socket.write(`${POST}Content-Length: 100000\r\n\r\n{`);
+      drip(socket, " ");
+    },
+  },
+  {
+    name: "endless bodies",
+    limitMs: REQUEST_MS,
+    clients: 10,
+    act(socket) {
+      socket.write(`${POST}Transfer-Encoding: chunked\r\n\r\n`);
+      const more = () => {
+        while (!socket.destroyed && socket.write(CHUNK));
+      };
+      socket.on("drain", more);
+      more();
+    },
+  },
+  {
+    name: "never reading",
+    limitMs: UNREAD_MS,
+    clients: 200,
+    isLong: true,
+    act(socket) {
+      socket.pause().write(LIST.repeat(100));
+      // A client that does not read notices only when it writes that it was disconnected.
+      drip(socket, LIST);
+    },
+  },
+];
 
 export const slowClients: ReliabilityTest = {
   name: "slow clients",
   promises: ["P6"],
   async check(run) {
-    const scenario = run.isQuick ? QUICK : FULL;
-    const { port, child } = await serve(run, settingsOf(run, scenario));
-    await fillList(port);
-    const client = await openClient(port);
-    await client.use(run.isQuick ? 300 : 3_000);
-    const alone = p99Of(await client.use(run.isQuick ? 300 : 10_000));
-    await readLagMs(port);
-    const [slowProcess, unreadProcess] = [
-      new ClientProcess<Order>(run, CLIENTS),
-      new ClientProcess<Order>(run, CLIENTS),
-    ];
-    const stalled = connectClients(unreadProcess, port, scenario, ["never reading"], GRACE_MS);
-    // An earlier failure is the one to report.
-    stalled.catch(() => undefined);
-    if (!run.isQuick) await client.use(FILLING_MS);
-    const slow = await client.useUntil(connectClients(slowProcess, port, scenario, SLOW, GRACE_MS));
-    const withSlow = p99Of(slow.times);
-    const lagMs = await readLagMs(port);
-    const busy = await client.useUntil(connectClients(slowProcess, port, scenario, BUSY, GRACE_MS));
-    const { reports } = await client.useUntil(stalled);
-    client.close();
-    const found = judge([...slow.reports, ...reports, ...busy.reports]);
-    const peakMiB = readPeakMiB(child.pid ?? 0);
-    const tooSlow =
-      !run.isQuick && withSlow > 2 * alone ? [`p99 of a normal client rose from ${alone} to ${withSlow} ms`] : [];
-    return {
-      figures: `${found.figures}; p99 of a normal client ${withSlow.toFixed(1)} ms (${alone.toFixed(1)} alone, ${p99Of(busy.times).toFixed(1)} during floods), max event-loop lag ${lagMs.toFixed(0)} ms, peak memory ${peakMiB.toFixed(0)} MiB`,
-      violations: [...found.violations, ...tooSlow],
-    };
+    const { port } = await serve(run, { DATABASE_URL: `file:${run.folder}/earmark.db` });
+    const ids = Array.from({ length: 100 }, newId);
+    // A page is larger than the socket buffers.
+    await addAll(
+      port,
+      ids.map((id) => add(id, `https://feeds.example/${id}/${"x".repeat(1_950)}`)),
+    );
+    return connectAll(
+      port,
+      KINDS.filter(({ isLong }) => !isLong || !run.isQuick),
+    );
   },
   control: {
-    name: "a server with timeouts of ten minutes",
+    name: "a server without time limits",
     async check(run) {
-      const { port } = await serve(run, settingsOf(run, { headersMs: 600_000, requestMs: 600_000 }));
-      return judge(await connectClients(new ClientProcess(run, CLIENTS), port, QUICK, SLOW, 500));
+      const server = createServer((socket) => socket.on("error", () => undefined).resume()).listen(0, "127.0.0.1");
+      run.onEnd(() => server.close());
+      await once(server, "listening");
+      const { port } = server.address() as { readonly port: number };
+      const brief = KINDS.slice(0, 3).map((kind) => ({ ...kind, clients: 2, limitMs: -GRACE_MS + 500 }));
+      return connectAll(port, brief);
     },
   },
 };
 
-function settingsOf({ folder }: Run, { headersMs, requestMs }: Pick<Scenario, "headersMs" | "requestMs">) {
-  return {
-    DATABASE_URL: `file:${folder}/earmark.db`,
-    EARMARK_METRICS: "true",
-    EARMARK_HEADERS_TIMEOUT_MS: String(headersMs),
-    EARMARK_REQUEST_TIMEOUT_MS: String(requestMs),
-  };
-}
-
-/** Adds feeds with long URLs, so that a page is about 200 KB. */
-function fillList(port: number): Promise<void> {
-  const operations = Array.from({ length: 100 }, () => {
-    const id = newId();
-    return add(id, `https://feeds.example/${id}/${"x".repeat(1_950)}`);
-  });
-  return addAll(port, operations);
-}
-
-/** Connects clients of the given kinds, and waits for each as long as its timeout plus `graceMs`. */
-function connectClients(
-  clients: ClientProcess<Order>,
-  port: number,
-  { headersMs, requestMs, counts }: Scenario,
-  wanted: readonly Kind[],
-  graceMs: number,
-): Promise<Report[]> {
-  const timeouts: Readonly<Record<Kind, number>> = {
-    "slow headers": headersMs,
-    silent: headersMs,
-    "slow bodies": requestMs,
-    "never reading": STALLED_MS,
-    "endless bodies": requestMs,
-    floods: requestMs,
-  };
-  const kinds = wanted.flatMap((kind) =>
-    counts[kind] === 0 ? [] : [{ kind, count: counts[kind], patienceMs: timeouts[kind] + graceMs }],
+/** Connects all clients at once, and waits until the server has disconnected them. */
+async function connectAll(port: number, kinds: readonly Kind[]): Promise<Findings> {
+  const results = await Promise.all(
+    kinds.map(async ({ name, clients, limitMs, act }) => {
+      const all = Array.from({ length: clients }, () => connectOne(port, act));
+      const closed = Promise.all(all.map(({ closed }) => closed));
+      await Promise.race([closed, sleep(limitMs + GRACE_MS)]);
+      const open = all.filter(({ socket }) => !socket.destroyed).length;
+      for (const { socket } of all) socket.destroy();
+      return { name, clients, open, slowestMs: Math.max(...(await closed)) };
+    }),
   );
-  return clients.ask({ port, kinds });
-}
-
-export function judge(reports: readonly Report[]): Findings {
   return {
-    figures: reports
-      .map(({ kind, closed, slowestMs }) => `${closed} ${kind} closed in ${(slowestMs / 1_000).toFixed(1)} s`)
+    figures: results
+      .map(
+        ({ name, clients, open, slowestMs }) =>
+          `${clients - open} ${name} closed within ${(slowestMs / 1_000).toFixed(1)} s`,
+      )
       .join(", "),
-    violations: reports.flatMap(({ kind, open }) => (open === 0 ? [] : [`${kind}: ${open} are still open`])),
+    violations: results.flatMap(({ name, open }) => (open === 0 ? [] : [`${name}: ${open} still open`])),
   };
 }
 
-interface Client {
-  /** Returns the latency of each request, in milliseconds. */
-  use(ms: number): Promise<number[]>;
-  useUntil(reports: Promise<Report[]>): Promise<{ readonly times: readonly number[]; readonly reports: Report[] }>;
-  close(): void;
+function connectOne(port: number, act: (socket: Socket) => void): { socket: Socket; closed: Promise<number> } {
+  const startedAt = performance.now();
+  const socket = connect({ port, host: "127.0.0.1" }).on("error", () => undefined);
+  const closed = new Promise<number>((resolve) => socket.on("close", () => resolve(performance.now() - startedAt)));
+  socket.resume();
+  act(socket);
+  return { socket, closed };
 }
 
-/** A normal client that alternates between reading a page and adding a feed. It throws on any unexpected response. */
-async function openClient(port: number): Promise<Client> {
-  let fail: (error: Error) => void = () => undefined;
-  const connection = await Connection.open(port, (error) => fail(error));
-  const { next, check } = createAdditions(1, []);
-  const timeout = setTimeout(() => fail(new Error("no response within a minute")), RESPONSE_TIMEOUT_MS).unref();
-  const exchange = (request: Buffer | string) =>
-    new Promise<Buffer>((resolve, reject) => {
-      fail = reject;
-      timeout.refresh();
-      connection.exchange(request, resolve);
-    });
-  const use = async (ms: number) => {
-    const times: number[] = [];
-    const end = performance.now() + ms;
-    for (let sent = performance.now(); sent < end; ) {
-      if (times.length % 2 === 0) requireStatus(await exchange(pageRequest(1, 25)), 200);
-      else check(await exchange(next()));
-      const now = performance.now();
-      times.push(now - sent);
-      sent = now;
-    }
-    return times;
-  };
-  return {
-    use,
-    async useUntil(reports) {
-      let isDone = false;
-      const done = reports.finally(() => {
-        isDone = true;
-      });
-      done.catch(() => undefined);
-      const times: number[] = [];
-      while (!isDone) times.push(...(await use(50)));
-      return { times, reports: await done };
-    },
-    close: () => {
-      clearTimeout(timeout);
-      connection.close();
-    },
-  };
+function drip(socket: Socket, text: string): void {
+  const timer = setInterval(() => socket.write(text), DRIP_MS);
+  socket.on("close", () => clearInterval(timer));
 }
