@@ -68,7 +68,8 @@ async function attack({ port, from, ms, connections, requests, how }: AttackOrde
   await sleep(ms);
   isOver = true;
   if (how === "hold" || how === "drip") responses["open"] = Array.from(open, () => ms);
-  for (const socket of open) socket.destroy();
+  // Without a reset, the ports would stay in use for a minute, and later attacks would need them.
+  for (const socket of open) socket.resetAndDestroy();
   return { startedAt, endedAt: now(), responses };
 }
 
@@ -99,7 +100,7 @@ function send(socket: Socket, { method, path, headers, body = "", copies = 1 }: 
     const end = () => {
       clearInterval(timer);
       socket.off("data", read).off("close", end);
-      if (response.closes) socket.destroy();
+      if (response.closes) socket.resetAndDestroy();
       resolve(response.status ?? "closed");
     };
     socket.on("close", end);

@@ -84,7 +84,7 @@ async function attackAll(run: Run, chosen: readonly Attack[], defect: Settings =
   for (const attack of chosen)
     for (const by of run.isQuick ? attack.by.slice(-1) : attack.by) {
       const { hasAccounts } = ATTACKERS[by];
-      const folder = `${run.folder}/${attack.list}${hasAccounts ? " with accounts" : ""}`;
+      const folder = `${run.folder}/${attack.list ?? "no list"}${hasAccounts ? " with accounts" : ""}`;
       const site = sites.get(folder) ?? (await prepare(run, folder, attack.list, hasAccounts));
       sites.set(folder, site);
       // Each attack starts with the same database.
