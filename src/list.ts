@@ -142,6 +142,7 @@ export function toOutcomes(
   at: Date,
   max: number,
 ): Outcome[] {
+  if (results.length === 1) return results.map((result) => toOutcome(changes[0] as Change, result, at, max));
   const texts = new Map<string, string>();
   const hold = <Text extends string | null>(text: Text): Text => {
     if (text === null) return text;

@@ -6,8 +6,8 @@ import { free, pauseUntilNextTurn } from "./receiving.ts";
 
 /** Longer bodies are received in pieces of this size, so that other requests are handled in between. */
 const PIECE_BYTES = 64 * 1024;
-/** Shorter bodies are never paused: what all connections can hold of them is little. */
-const MIN_PAUSED_BYTES = 16 * 1024;
+/** Shorter bodies do not count: what all connections can hold of them is little. */
+const MIN_HELD_BYTES = 16 * 1024;
 /** A longer body makes a request dear. It is parsed in a worker thread. */
 export const DEAR_BYTES = 32 * 1024;
 
@@ -21,13 +21,12 @@ export function readBody(request: Request, response: Response, maxBytes: number)
     requireReadable(raw.headers, maxBytes);
     if (raw.headers.expect !== undefined && raw.httpVersion === "1.1") response.writeContinue();
     const body = new Body(maxBytes);
-    const held = request.openBody();
     let isSettled = false;
     let pauseAt = PIECE_BYTES;
     const fail = (failure: Error) => {
       isSettled = true;
       body.drop();
-      held.release();
+      request.releaseBody();
       reject(failure);
     };
     // The listeners stay: removing them would cost as much as reading a short body.
@@ -35,10 +34,10 @@ export function readBody(request: Request, response: Response, maxBytes: number)
       .on("data", (chunk: Buffer) => {
         if (isSettled) return free(chunk);
         if (!body.append(chunk)) return fail(tooLarge(maxBytes));
-        held.resize(body.capacity);
-        if (body.length > MIN_PAUSED_BYTES && !held.mayGrow()) {
-          held.pause(() => fail(failure("server-overloaded")));
-        } else if (body.length > pauseAt) {
+        if (body.length <= MIN_HELD_BYTES) return;
+        const held = request.holdBody(body.capacity);
+        if (!held.mayGrow()) held.pause(() => fail(failure("server-overloaded")));
+        else if (body.length > pauseAt) {
           pauseAt = body.length + PIECE_BYTES;
           pauseUntilNextTurn(raw);
         }

@@ -105,12 +105,10 @@ function limitConnectionsPerNetwork(server: Server, max: number, isTrustedProxy:
 
 /** The requests of one connection. */
 interface Pipeline {
-  /** The last parsed request; undefined once it is complete and its response finished. */
+  /** The last parsed request, until it is complete and its response finished. */
   last: { readonly request: IncomingMessage; readonly response: ServerResponse } | undefined;
-  /** Resolves when the response to it is finished. */
-  done: Promise<void>;
-  /** The same for the request before it, if that was still in progress. */
-  previous: Promise<void> | undefined;
+  /** The response before the last one, if that was not finished when the last request arrived. */
+  previous: ServerResponse | undefined;
   /** Number of requests whose response is not finished. */
   open: number;
   isBroken: boolean;
@@ -123,7 +121,7 @@ interface Pipeline {
 class RequestPipelines {
   readonly #pipelines = new Map<Socket, Pipeline>();
   readonly #handler: Handler;
-  /** On all connections. */
+  /** Requests of all connections that wait behind another one. */
   #waiting = 0;
 
   constructor(handler: Handler) {
@@ -134,37 +132,32 @@ class RequestPipelines {
     const { socket } = request;
     if (socket.destroyed) return;
     const pipeline = this.#pipelines.get(socket) ?? this.#open(socket);
+    const ahead = pipeline.open === 0 ? undefined : pipeline.last?.response;
     const last = { request, response };
     pipeline.last = last;
-    pipeline.previous = pipeline.open === 0 ? undefined : pipeline.done;
+    pipeline.previous = ahead;
     pipeline.open += 1;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    pipeline.done = promise;
     response.on("close", () => {
       this.#finish(socket, pipeline);
       // An idle connection keeps nothing of its last request.
       if (pipeline.last === last && request.complete) pipeline.last = undefined;
-      // In a separate turn of the event loop, so that other clients do not wait for everything this one has pipelined.
-      setImmediate(resolve);
     });
-    if (pipeline.previous === undefined) this.#handler(request, response);
-    else {
-      this.#waiting += 1;
-      if (this.#waiting > MAX_PIPELINED) socket.destroy();
-      // In the next tick, because Node resumes reading at the end of each request.
-      else if (pipeline.open >= PAUSE_AT) process.nextTick(() => socket.pause());
-      void pipeline.previous.then(() => socket.writable && this.#handler(request, response));
-    }
+    if (ahead === undefined) this.#handler(request, response);
+    else this.#handleAfter(ahead, pipeline, request, response);
+  }
+
+  #handleAfter(ahead: ServerResponse, { open }: Pipeline, request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    this.#waiting += 1;
+    if (this.#waiting > MAX_PIPELINED) socket.destroy();
+    // In the next tick, because Node resumes reading at the end of each request.
+    else if (open >= PAUSE_AT) process.nextTick(() => socket.pause());
+    // In a separate turn of the event loop, so that other clients do not wait for everything this one has pipelined.
+    ahead.once("close", () => setImmediate(() => socket.writable && this.#handler(request, response)));
   }
 
   #open(socket: Socket): Pipeline {
-    const pipeline: Pipeline = {
-      last: undefined,
-      done: Promise.resolve(),
-      previous: undefined,
-      open: 0,
-      isBroken: false,
-    };
+    const pipeline: Pipeline = { last: undefined, previous: undefined, open: 0, isBroken: false };
     this.#pipelines.set(socket, pipeline);
     // Node emits "close" only for the response that is being sent, not for those that wait.
     socket.once("close", () => {
@@ -201,11 +194,11 @@ class RequestPipelines {
     if (pipeline.isBroken) return;
     pipeline.isBroken = true;
     const { request, response } = pipeline.last;
-    const isAnswered = response.headersSent;
-    const ahead = request.complete || isAnswered ? pipeline.done : pipeline.previous;
-    const end = !request.complete && isAnswered ? close : respond;
-    if (ahead === undefined) end();
-    else void ahead.then(end);
+    const isAnswered = !request.complete && response.headersSent;
+    const ahead = request.complete || isAnswered ? response : pipeline.previous;
+    const end = isAnswered ? close : respond;
+    if (ahead === undefined || ahead.closed) end();
+    else ahead.once("close", end);
   }
 }
 

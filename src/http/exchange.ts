@@ -79,9 +79,10 @@ export class Request {
     });
   }
 
-  /** Starts to receive the body. */
-  openBody(): HeldBody {
-    this.#body = new HeldBody(this.#shared.bodies, this.raw, this.owner);
+  /** Counts the bytes that are allocated for the body. */
+  holdBody(bytes: number): HeldBody {
+    this.#body ??= new HeldBody(this.#shared.bodies, this.raw, this.owner);
+    this.#body.resize(bytes);
     return this.#body;
   }
 

@@ -67,19 +67,17 @@ export function route<Query = void>(method: Method, path: string, declaration: D
     path,
     access,
     dialect,
-    async handle(request, response, caller, params) {
+    handle(request, response, caller, params) {
       requireContentType?.(request.headers["content-type"]);
       if (!ignoresAccept) dialect.requireAccept(request.headers.accept);
       const query = readQuery(queryOf(request.raw));
       const requests = cost(query);
       if (requests > 1) caller.spendRequests(requests - 1);
-      // Otherwise the turn comes after the body.
-      if (body === undefined && !startsAtOnce) {
-        const turn = requests > 1 ? request.dearTurn() : request.turn();
-        if (turn !== undefined) await turn;
-        if (response.closed) return;
-      }
-      return run({ request, response, caller, params, query, maxBytes: body?.maxBytes ?? 0 });
+      const call = { request, response, caller, params, query, maxBytes: body?.maxBytes ?? 0 };
+      if (body !== undefined || startsAtOnce) return run(call);
+      // Other requests take their turn when their body has been received.
+      const turn = requests > 1 ? request.dearTurn() : request.turn();
+      return turn === undefined ? run(call) : turn.then(() => (response.closed ? undefined : run(call)));
     },
   };
 }
