@@ -107,6 +107,26 @@ test("write queue: a group ends while jobs wait → the next one is written befo
   await second;
 });
 
+test("write queue: the same clients write again and again → two groups of equal size take turns", async () => {
+  const { queue, groups, release } = createQueue();
+  const clients = Array.from({ length: 6 }, async (_, client) => {
+    // The first client starts alone.
+    if (client > 0) await nextGroup();
+    for (let turn = 0; turn < 6; turn += 1) await queue.push(`${client}`, 1, client);
+  });
+  const done = Promise.all(clients);
+  await nextGroup();
+  for (let written = 0; written < 36; written += groups.at(-1)?.length ?? 0) {
+    await nextGroup();
+    release();
+  }
+  await done;
+  assert.deepEqual(
+    groups.slice(1, 9).map(({ length }) => length),
+    Array(8).fill(3),
+  );
+});
+
 test("write queue: a group fails → all its jobs fail, and the next group is written", async () => {
   const { queue, reported, release } = createQueue();
   const first = queue.push("a", 1, 1);

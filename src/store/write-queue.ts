@@ -26,6 +26,8 @@ export class WriteQueue<Job, Result> {
   readonly #writeGroup: WriteGroup<Job, Result>;
   readonly #onGroup: ((operations: number, seconds: number) => void) | undefined;
   readonly #queue = new FairQueue<UserId, QueuedJob<Job, Result>>();
+  /** Number of jobs in the last group that was written, and of those waiting behind it. */
+  #lastLoad = 0;
   #running: Promise<void> | undefined;
 
   constructor(writeGroup: WriteGroup<Job, Result>, onGroup?: (operations: number, seconds: number) => void) {
@@ -78,6 +80,7 @@ export class WriteQueue<Job, Result> {
     const started = performance.now();
     try {
       const results = await this.#writeGroup(group.map(({ job }) => job));
+      this.#lastLoad = group.length + this.#queue.length;
       this.#onGroup?.(operations, (performance.now() - started) / 1000);
       return () => {
         for (const [index, { resolve, reject }] of group.entries()) {
@@ -93,12 +96,18 @@ export class WriteQueue<Job, Result> {
     }
   }
 
+  /**
+   * If no more jobs wait than last time, the same clients are probably sending again after each result. Then it takes half
+   * of them, so that two groups of equal size take turns: one is written while the results of the other are sent. (With 32
+   * clients on two cores, that is a tenth more requests per second.) Otherwise groups of 1 and 31 could take turns.
+   */
   #takeGroup(): QueuedJob<Job, Result>[] {
     const group: QueuedJob<Job, Result>[] = [];
+    const max = this.#queue.length > this.#lastLoad ? this.#queue.length : Math.ceil(this.#lastLoad / 2);
     let operations = 0;
     for (let next = this.#queue.peek(); next !== undefined; next = this.#queue.peek()) {
       operations += next.operations;
-      if (group.length > 0 && operations > GROUP_OPERATIONS) break;
+      if (group.length === max || (group.length > 0 && operations > GROUP_OPERATIONS)) break;
       this.#queue.shift();
       group.push(next);
     }
