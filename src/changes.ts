@@ -12,6 +12,8 @@ import { yieldTurn } from "./turns.ts";
 
 /** A page ends before its URLs, titles and folders have more characters than this, so that no response is very long. */
 export const MAX_PAGE_CHARS = 2 ** 20;
+/** Folders have fewer separators than characters, so what is left out after this many does not fit on the page. */
+const MAX_READ_CHARS = 2 * MAX_PAGE_CHARS;
 
 /**
  * What changed after `position`, at most `limit` changes, or fewer if they are long. Undefined when that is unknown:
@@ -30,7 +32,8 @@ export async function changesSince(
 ): Promise<ChangePage | undefined> {
   const { sequence: since, removalsAfter } = position;
   const isStart = since === 0;
-  const rows = await store.readChanges(user, isStart ? { ...START, removalsAfter: NO_REMOVALS } : position, limit);
+  const from = isStart ? { ...START, removalsAfter: NO_REMOVALS } : position;
+  const rows = await store.readChanges(user, from, limit, MAX_READ_CHARS);
   const { sequence, forgottenSequence } = rows;
   if (removalsAfter > sequence || (!isStart && removalsAfter < forgottenSequence)) return undefined;
   const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);

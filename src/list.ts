@@ -132,35 +132,8 @@ function toResult<Key>({ id, feedUrl, subscribedAt, title, folders }: Item<Key>)
   return { id, feedUrl, subscribedAt, title, folders };
 }
 
-/**
- * The outcomes of changes, from the results with their keys as text. A request may update one subscription thousands of
- * times; equal texts of the results are held once.
- */
-export function toOutcomes(
-  changes: readonly Change[],
-  results: readonly ChangeResult<string>[],
-  at: Date,
-  max: number,
-): Outcome[] {
-  if (results.length === 1) return results.map((result) => toOutcome(changes[0] as Change, result, at, max));
-  const texts = new Map<string, string>();
-  const hold = <Text extends string | null>(text: Text): Text => {
-    if (text === null) return text;
-    const held = texts.get(text);
-    if (held === undefined) texts.set(text, text);
-    return (held ?? text) as Text;
-  };
-  return results.map((result, index) => toOutcome(changes[index] as Change, result, at, max, hold));
-}
-
-/** The outcome of one change. */
-export function toOutcome(
-  change: Change,
-  result: ChangeResult<string>,
-  at: Date,
-  max: number,
-  hold = <Text extends string | null>(text: Text) => text,
-): Outcome {
+/** The outcome of a change, from the result with its keys as text. */
+export function toOutcome(change: Change, result: ChangeResult<string>, at: Date, max: number): Outcome {
   if (result === "added") {
     const { id, feedUrl } = change as Addition;
     const { title, folders } = toStoredDetails(change as Addition);
@@ -168,7 +141,7 @@ export function toOutcome(
   }
   if (!("code" in result)) {
     const { id, feedUrl, subscribedAt, title, folders } = result;
-    return withDetails({ id, feedUrl: hold(feedUrl), subscribedAt: new Date(subscribedAt) }, title, hold(folders));
+    return withDetails({ id, feedUrl, subscribedAt: new Date(subscribedAt) }, title, folders);
   }
   if ("existingId" in result) return result;
   return result.code === "quota-exceeded" ? { code: result.code, max } : { code: result.code };

@@ -262,8 +262,11 @@ export interface SubscriptionStore {
   itemsAfter(user: UserId, after: number, size: number): Promise<ItemBatch>;
   /** Result N is the sequence number of user N's list; 0 if it has never had an item. */
   sequences(users: readonly UserId[]): Promise<number[]>;
-  /** The rows that `changesSince` needs: at most `limit` + 1 of each kind, without removals whose record was deleted. */
-  readChanges(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows>;
+  /**
+   * The rows that `changesSince` needs: at most `limit` + 1 of each kind, without removals whose record was deleted. A store
+   * may leave out items after more than one with more than `maxChars` characters, separators of folders included.
+   */
+  readChanges(user: UserId, position: ListPosition, limit: number, maxChars?: number): Promise<ChangeRows>;
   /** Calls `onChange` after every change of a list that this store has committed. Supports one listener only. */
   watch(onChange: OnChange): void;
   /** The most recent recorded removals whose ids are not back in the list, newest first. */

@@ -1,5 +1,5 @@
 import { APP_READERS, type AppDocument, type Items } from "./app-documents.ts";
-import { DEAR_BYTES, readBody } from "./body.ts";
+import { LONG_BYTES, readBody } from "./body.ts";
 import type { Parser } from "./parser.ts";
 import type { Call } from "./router.ts";
 
@@ -14,7 +14,7 @@ export async function readAppDocument<Kind extends AppDocument, Result>(
   use: (items: Items<Kind>) => Promise<Result>,
 ): Promise<Result> {
   const bytes = await readBody(request, response, maxBytes);
-  if (bytes.length <= DEAR_BYTES) {
+  if (bytes.length <= LONG_BYTES) {
     const items = APP_READERS[kind](bytes) as Items<Kind>;
     await caller.spend(items.length);
     return use(items);

@@ -8,8 +8,8 @@ import { free, pauseUntilNextTurn } from "./receiving.ts";
 const PIECE_BYTES = 64 * 1024;
 /** Shorter bodies do not count: what all connections can hold of them is little. */
 const MIN_HELD_BYTES = 16 * 1024;
-/** A longer body makes a request dear. It is parsed in a worker thread. */
-export const DEAR_BYTES = 32 * 1024;
+/** A longer body is parsed in a worker thread. */
+export const LONG_BYTES = 32 * 1024;
 
 /**
  * Reads a body of at most `maxBytes`, and then waits for the request's turn. While the bodies of all requests together
@@ -45,7 +45,7 @@ export function readBody(request: Request, response: Response, maxBytes: number)
       .on("end", () => {
         if (isSettled) return;
         isSettled = true;
-        const turn = body.length > DEAR_BYTES ? request.dearTurn() : request.turn();
+        const turn = body.length > LONG_BYTES ? request.step() : request.turn();
         if (turn === undefined) resolve(body.take());
         else turn.then(() => resolve(body.take()), fail);
       })

@@ -33,8 +33,8 @@ export class Request {
   isStream = false;
   readonly #shared: Shared;
   #owner: Owner | undefined;
-  /** Whom its place among the dear requests belongs to. */
-  #dearOwner: Owner | undefined;
+  /** Whose dear read this is. */
+  #reader: Owner | undefined;
   #body: HeldBody | undefined;
   #unread = 0;
   #unreadOwner: Owner | undefined;
@@ -61,22 +61,33 @@ export class Request {
     this.#owner = owner;
   }
 
-  /** Waits for this request's turn; undefined if it need not wait. */
+  /** Waits until it may be looked at; undefined if it need not wait. */
+  arrive(): Promise<void> | undefined {
+    const { queue } = this.#shared;
+    return queue.start(queue.arrivals, this.owner);
+  }
+
+  /** The same for its work. */
   turn(): Promise<void> | undefined {
     const { queue } = this.#shared;
     return queue.start(queue.light, this.owner);
   }
 
-  /** The same for work that takes long or needs much memory. A request that has had this turn continues in pieces. */
-  dearTurn(): Promise<void> | undefined {
+  /** The same for a read that takes long or needs much memory. */
+  readTurn(): Promise<void> | undefined {
     const { queue } = this.#shared;
     const { owner } = this;
-    if (this.#dearOwner !== undefined) return queue.start(queue.pieces, owner);
-    const turn = queue.start(queue.dear, owner);
-    if (turn === undefined) this.#dearOwner = owner;
+    const turn = queue.start(queue.reads, owner);
+    if (turn === undefined) this.#reader = owner;
     return turn?.then(() => {
-      this.#dearOwner = owner;
+      this.#reader = owner;
     });
+  }
+
+  /** The same for a long body, and for the next piece of a long response. */
+  step(): Promise<void> | undefined {
+    const { queue } = this.#shared;
+    return queue.start(queue.steps, this.owner);
   }
 
   /** Counts the bytes that are allocated for the body. */
@@ -104,8 +115,8 @@ export class Request {
   /** To be called when the handler is done. */
   markHandled(): void {
     this.releaseBody();
-    if (this.#dearOwner !== undefined) this.#shared.queue.finishDear(this.#dearOwner);
-    this.#dearOwner = undefined;
+    if (this.#reader !== undefined) this.#shared.queue.finishRead(this.#reader);
+    this.#reader = undefined;
   }
 
   /** To be called when the response is sent or the client has disconnected. */

@@ -134,7 +134,7 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
       const { add, remove, isLong, timestamp } = await apps.feedsSince(caller, appOf(caller), since, clock());
       const chunks = writeFeedChanges(whileAllowed(caller, add), whileAllowed(caller, remove), timestamp);
       if (isLong) {
-        await request.dearTurn();
+        await request.readTurn();
         await respondInPieces(request, response, chunks, JSON_TYPE, { mayCompress: true });
         return;
       }
@@ -158,7 +158,7 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
       const { request, response, caller, query } = call;
       const { since, podcast } = query;
       const { pages, isLong, timestamp } = await apps.actionsSince(caller, appOf(caller), since, podcast, clock());
-      if (isLong) await request.dearTurn();
+      if (isLong) await request.readTurn();
       await respondInPieces(request, response, write(whileAllowed(caller, pages), timestamp), JSON_TYPE, {
         mayCompress: true,
       });

@@ -2,7 +2,7 @@ import { parseJson } from "../jsonapi/json.ts";
 import { type Operation, readOperations, writeResultChunks, writeResults } from "../jsonapi/operations.ts";
 import { isMalformed, type Malformed } from "../jsonapi/resource.ts";
 import { applyAccepted, type Outcome, type SequenceRange } from "../subscriptions.ts";
-import { DEAR_BYTES, readBody } from "./body.ts";
+import { LONG_BYTES, readBody } from "./body.ts";
 import { resolveStateMeta } from "./changes.ts";
 import { JSON_API_ATOMIC } from "./dialect.ts";
 import type { Parser } from "./parser.ts";
@@ -40,7 +40,7 @@ export function createOperationsHandler(
       });
       return { operations, outcomes, written };
     };
-    if (bytes.length <= DEAR_BYTES) {
+    if (bytes.length <= LONG_BYTES) {
       const operations = readOperations(parseJson(bytes), maxOperations, basePath);
       await caller.spend(operations.length);
       return apply(operations);

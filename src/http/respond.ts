@@ -113,7 +113,7 @@ export async function respondInPieces(
     while (!isLast) {
       await writePiece(response, (await compressor?.next(piece)) ?? piece);
       if (response.destroyed) return;
-      await request.dearTurn();
+      await request.step();
       ({ piece, isLast } = await readPiece(texts));
     }
     response.end((await compressor?.last(piece)) ?? piece);

@@ -76,7 +76,7 @@ export function route<Query = void>(method: Method, path: string, declaration: D
       const call = { request, response, caller, params, query, maxBytes: body?.maxBytes ?? 0 };
       if (body !== undefined || startsAtOnce) return run(call);
       // Other requests take their turn when their body has been received.
-      const turn = requests > 1 ? request.dearTurn() : request.turn();
+      const turn = requests > 1 ? request.readTurn() : request.turn();
       return turn === undefined ? run(call) : turn.then(() => (response.closed ? undefined : run(call)));
     },
   };

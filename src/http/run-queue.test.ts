@@ -18,7 +18,7 @@ function begin(queue: RunQueue, lane: Lane, owners: readonly Owner[]): Owner[] {
 test("run queue: few requests → start at once", () => {
   const queue = new RunQueue();
   assert.deepEqual(begin(queue, queue.light, ["a", "a", "b"]), ["a", "a", "b"]);
-  assert.deepEqual(begin(queue, queue.dear, ["a"]), ["a"]);
+  assert.deepEqual(begin(queue, queue.reads, ["a"]), ["a"]);
   assert.equal(queue.waiting, 0);
 });
 
@@ -35,13 +35,13 @@ test("run queue: one owner has many light requests → some start in each turn, 
   assert.equal(started.length, 101);
 });
 
-test("run queue: dear requests → one per turn, two at a time per owner, owners alternate", async () => {
+test("run queue: dear reads → one per turn, two at a time per owner, owners alternate", async () => {
   const queue = new RunQueue();
-  const started = begin(queue, queue.dear, ["hog", "hog", "hog", "hog", "bob"]);
+  const started = begin(queue, queue.reads, ["hog", "hog", "hog", "hog", "bob"]);
   assert.deepEqual(started, ["hog"]);
   for (let turn = 0; turn < 10; turn += 1) await nextTurn();
   assert.deepEqual(started, ["hog", "hog", "bob"]);
-  queue.finishDear("hog");
+  queue.finishRead("hog");
   for (let turn = 0; turn < 10; turn += 1) await nextTurn();
   assert.deepEqual(started, ["hog", "hog", "bob", "hog"]);
   assert.equal(queue.waiting, 1);
@@ -49,15 +49,17 @@ test("run queue: dear requests → one per turn, two at a time per owner, owners
   assert.equal(queue.start(queue.light, "hog"), undefined);
 });
 
-test("run queue: connections arrive in every turn → dear requests wait, but not for ever", async () => {
+test("run queue: connections arrive in every turn → few requests start, and dear ones wait, but not for ever", async () => {
   const queue = new RunQueue();
-  const started = begin(queue, queue.dear, ["a", "b"]);
+  const started = begin(queue, queue.reads, ["a", "b"]);
+  const arrived = begin(queue, queue.arrivals, Array(30).fill("c"));
   let turns = 0;
-  for (; started.length < 2 && turns < 100; turns += 1) {
+  for (; started.length < 2 && turns < 300; turns += 1) {
     queue.onConnection();
     await nextTurn();
+    if (turns === 2) assert.ok(arrived.length <= 28, `${arrived.length} arrivals`);
   }
-  assert.ok(turns >= 10 && turns <= 30, `${turns} turns`);
+  assert.ok(turns >= 50 && turns <= 110, `${turns} turns`);
 });
 
 test("run queue: a request waits for ten seconds → rejected with 503", async () => {
@@ -66,8 +68,8 @@ test("run queue: a request waits for ten seconds → rejected with 503", async (
   const clock = mock.method(performance, "now", () => now);
   try {
     const queue = new RunQueue();
-    begin(queue, queue.dear, ["a", "a"]);
-    const last = queue.start(queue.dear, "a");
+    begin(queue, queue.reads, ["a", "a"]);
+    const last = queue.start(queue.reads, "a");
     for (let turn = 0; turn < 10; turn += 1) await nextTurn();
     clock.mock.mockImplementation(() => now + 10_001);
     mock.timers.tick(1_000);

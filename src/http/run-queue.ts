@@ -4,15 +4,16 @@ import { FairQueue } from "../fair-queue.ts";
 /** Whom a request belongs to: its account, or the client's address if there is none. */
 export type Owner = string | number;
 
-/** Requests started per turn of the event loop. A light one takes about 0.1 ms of the main thread, a dear one up to 20 ms. */
+/** Per turn of the event loop. Whatever starts in one of these takes about 0.1 ms of the main thread, */
 const LIGHT_PER_TURN = 16;
+/** and in one of these up to 20 ms. */
 const DEAR_PER_TURN = 1;
-/** Pieces of long responses sent per turn. */
-const PIECES_PER_TURN = 1;
-/** Dear requests of one owner in progress at a time: they hold memory, and connections to PostgreSQL. */
-const DEAR_PER_OWNER = 2;
-/** Node accepts one connection per turn. While new ones arrive, only light requests start, for so many turns at most. */
-const ACCEPTING_TURNS = 20;
+/** Dear reads of one owner in progress at a time: they hold memory, and connections to PostgreSQL. */
+const READS_PER_OWNER = 2;
+/** Node accepts one connection per turn. So turns are shorter while new ones arrive: fewer requests, */
+const ARRIVALS_WHILE_ACCEPTING = 4;
+/** and nothing dear in so many turns at most. */
+const ACCEPTING_TURNS = 100;
 /** Then the client gets 503. */
 const MAX_WAIT_MS = 10_000;
 const EXPIRY_CHECK_MS = 1_000;
@@ -23,16 +24,20 @@ const EXPIRY_CHECK_MS = 1_000;
  * waits for its client, for the disk or for a database takes no turn.
  */
 export class RunQueue {
-  readonly light = new Lane(LIGHT_PER_TURN, Number.POSITIVE_INFINITY);
-  readonly dear = new Lane(DEAR_PER_TURN, DEAR_PER_OWNER);
-  readonly pieces = new Lane(PIECES_PER_TURN, Number.POSITIVE_INFINITY);
+  /** Every request, before anything is known but its address. */
+  readonly arrivals = new Lane(LIGHT_PER_TURN);
+  readonly light = new Lane(LIGHT_PER_TURN);
+  readonly reads = new Lane(DEAR_PER_TURN, READS_PER_OWNER);
+  /** Long bodies, which have a limit of their own, and pieces of long responses. */
+  readonly steps = new Lane(DEAR_PER_TURN);
+  readonly #lanes = [this.arrivals, this.light, this.reads, this.steps];
   #isScheduled = false;
   #hasAccepted = false;
   #acceptingTurns = 0;
   #expiry: NodeJS.Timeout | undefined;
 
   get waiting(): number {
-    return this.light.waiting + this.dear.waiting + this.pieces.waiting;
+    return this.#lanes.reduce((sum, lane) => sum + lane.waiting, 0);
   }
 
   /** To be called for each new connection. */
@@ -48,10 +53,10 @@ export class RunQueue {
     return turn;
   }
 
-  /** To be called when a dear request has ended. */
-  finishDear(owner: Owner): void {
-    this.dear.finish(owner);
-    if (this.dear.waiting > 0) this.#schedule();
+  /** To be called when a dear read has ended. */
+  finishRead(owner: Owner): void {
+    this.reads.finish(owner);
+    if (this.reads.waiting > 0) this.#schedule();
   }
 
   #schedule(): void {
@@ -62,18 +67,20 @@ export class RunQueue {
 
   readonly #nextTurn = (): void => {
     this.#acceptingTurns = this.#hasAccepted ? this.#acceptingTurns + 1 : 0;
+    this.arrivals.perTurn = this.#hasAccepted ? ARRIVALS_WHILE_ACCEPTING : LIGHT_PER_TURN;
     this.#hasAccepted = false;
-    const isAccepting = this.#acceptingTurns % ACCEPTING_TURNS !== 0;
     this.#isScheduled = false;
-    let isBusy = this.light.run();
-    if (isAccepting) isBusy ||= this.dear.waiting + this.pieces.waiting > 0;
-    else for (const lane of [this.dear, this.pieces]) isBusy = lane.run() || isBusy;
+    const isDearAllowed = this.#acceptingTurns % ACCEPTING_TURNS === 0;
+    const arrived = this.arrivals.run();
+    const light = this.light.run();
+    const read = isDearAllowed ? this.reads.run() : this.reads.waiting > 0;
+    const stepped = isDearAllowed ? this.steps.run() : this.steps.waiting > 0;
     // Once more after the last one, so that all lanes are free again.
-    if (isBusy) this.#schedule();
+    if (arrived || light || read || stepped) this.#schedule();
   };
 
   readonly #expire = (): void => {
-    for (const lane of [this.light, this.dear, this.pieces]) lane.expire();
+    for (const lane of this.#lanes) lane.expire();
     this.#expiry = this.waiting > 0 ? setTimeout(this.#expire, EXPIRY_CHECK_MS).unref() : undefined;
   };
 }
@@ -88,13 +95,13 @@ interface Waiting {
 export class Lane {
   readonly #queue = new FairQueue<Owner, Waiting>();
   readonly #inProgress = new Map<Owner, number>();
-  readonly #perTurn: number;
   readonly #perOwner: number;
   #started = 0;
+  perTurn: number;
 
-  /** If `perOwner` is finite, everything that was started must be finished. */
-  constructor(perTurn: number, perOwner: number) {
-    this.#perTurn = perTurn;
+  /** If `perOwner` is given, everything that was started must be finished. */
+  constructor(perTurn: number, perOwner = Number.POSITIVE_INFINITY) {
+    this.perTurn = perTurn;
     this.#perOwner = perOwner;
   }
 
@@ -103,7 +110,7 @@ export class Lane {
   }
 
   start(owner: Owner): Promise<void> | undefined {
-    if (this.waiting === 0 && this.#started < this.#perTurn && this.#hasPlace(owner)) {
+    if (this.waiting === 0 && this.#started < this.perTurn && this.#hasPlace(owner)) {
       this.#begin(owner);
       return undefined;
     }
@@ -128,7 +135,7 @@ export class Lane {
   /** Starts those whose turn it is. Returns whether there were any. */
   run(): boolean {
     this.#started = 0;
-    while (this.#started < this.#perTurn) {
+    while (this.#started < this.perTurn) {
       const next = this.#queue.shift(this.#hasPlace);
       if (next === undefined) break;
       next.resolve();

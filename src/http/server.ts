@@ -133,6 +133,9 @@ export function createServer(options: ServerOptions): Server {
   const handle = async (request: Request, response: Response, match: Match | undefined) => {
     const { raw } = request;
     try {
+      const arrival = request.arrive();
+      if (arrival !== undefined) await arrival;
+      if (response.closed) return;
       // After a request with an Upgrade header, Node's parser loses the rest of the packet.
       if (raw.headers.upgrade !== undefined) response.setHeader("connection", "close");
       const isPreflight = allowOrigin(raw, response, match);

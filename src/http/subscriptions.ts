@@ -53,7 +53,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
     const state = stateAtSequence(store.epoch, user, page.sequence);
     const tag = etagOf(`${state}.${podcastsTag(versions.map(({ checkedAt }) => checkedAt))}`);
     if (matchesEtag(request, tag)) return respondUnchanged(response, tag);
-    await request.dearTurn();
+    await request.readTurn();
     const podcasts = await writer.write(feedUrls, versions, query.podcastFields);
     respond(response, 200, JSON_API, writeSubscriptionPage(page, query, basePath, state, podcasts), tag);
   };

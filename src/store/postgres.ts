@@ -1,7 +1,7 @@
 import type { AccountStore } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
-import { type KeyedChange, toOutcomes } from "../list.ts";
+import { type KeyedChange, toOutcome } from "../list.ts";
 import type { PeopleStore } from "../people-store.ts";
 import type { PodcastStore } from "../podcast-store.ts";
 import type { ConnectionCounts, Store } from "../store.ts";
@@ -101,7 +101,7 @@ class PostgresStore implements Store {
     const result = await this.#push(user, job);
     if (result === "access-revoked") throw new AccessRevoked();
     if (result.sequence > result.sequenceBefore) this.#onChange(user, result);
-    const outcomes = toOutcomes(changes, result.results, at, max);
+    const outcomes = result.results.map((each, index) => toOutcome(changes[index] as Change, each, at, max));
     return { outcomes, sequenceBefore: result.sequenceBefore, sequence: result.sequence };
   }
 

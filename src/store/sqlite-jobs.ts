@@ -1,3 +1,4 @@
+import type { StoredDetails } from "../details.ts";
 import type { ChangeResult } from "../list.ts";
 import type { Caller, Change, UserId } from "../subscriptions.ts";
 import type { AccountChange } from "./sqlite-accounts.ts";
@@ -40,9 +41,50 @@ export function authorizedBy(caller: Caller, at: Date): Authorized {
  * the number of erased removals.
  */
 export type JobResult =
-  | { readonly results: readonly ChangeResult<string>[]; readonly sequenceBefore: number; readonly sequence: number }
+  | { readonly results: readonly SentResult[]; readonly sequenceBefore: number; readonly sequence: number }
   | "access-revoked"
   | number;
+
+/** A text that several results may have in common. */
+interface SharedText {
+  readonly text: string;
+}
+
+/** A result on its way between threads. */
+export type SentResult =
+  | Exclude<ChangeResult<string>, StoredDetails>
+  | {
+      readonly id: string;
+      readonly subscribedAt: number;
+      readonly feedUrl: SharedText;
+      readonly title: SharedText | null;
+      readonly folders: SharedText | null;
+    };
+
+/**
+ * Prepares the results of one job for the other thread. A request may update a subscription with long texts thousands of
+ * times. Between threads, an object that occurs often is copied once, but a string each time.
+ */
+export function createSender(): (result: ChangeResult<string>) => SentResult {
+  const texts = new Map<string, SharedText>();
+  const share = (text: string): SharedText => {
+    const known = texts.get(text) ?? { text };
+    texts.set(text, known);
+    return known;
+  };
+  const shareIfAny = (text: string | null) => (text === null ? null : share(text));
+  return (result) => {
+    if (result === "added" || "code" in result) return result;
+    const { id, subscribedAt, feedUrl, title, folders } = result;
+    return { id, subscribedAt, feedUrl: share(feedUrl), title: shareIfAny(title), folders: shareIfAny(folders) };
+  };
+}
+
+export function receive(result: SentResult): ChangeResult<string> {
+  if (result === "added" || "code" in result) return result;
+  const { feedUrl, title, folders } = result;
+  return { ...result, feedUrl: feedUrl.text, title: title?.text ?? null, folders: folders?.text ?? null };
+}
 
 /** Nothing was stored, unless the outcome is unknown. */
 export interface WriteFailure {

@@ -10,6 +10,7 @@ import type { Store } from "../store.ts";
 import { type Addition, asUser } from "../subscriptions.ts";
 import { openStore } from "./engines.ts";
 import { WRITER_BUSY_MS } from "./sqlite-file.ts";
+import { createSender } from "./sqlite-jobs.ts";
 import { Scrubber } from "./sqlite-scrubber.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
@@ -184,7 +185,7 @@ test("scrubber: sweep after changes → the file is rewritten only if one of the
     assert.ok(small < before);
     database.exec(fillAndDelete);
     const job = { kind: "change", user: 1, changes: [], maxTotal: 1, ...by } as const;
-    scrubber.note(job, { results: ["added", result], sequenceBefore: 0, sequence: 1 });
+    scrubber.note(job, { results: ["added", createSender()(result)], sequenceBefore: 0, sequence: 1 });
     sweep();
     assert.equal(pages() === small, isRewritten, JSON.stringify(result));
     database.close();

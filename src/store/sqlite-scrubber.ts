@@ -1,8 +1,7 @@
 import type { DatabaseSync } from "node:sqlite";
-import type { ChangeResult } from "../list.ts";
 import { completesDeletion } from "./sqlite-accounts.ts";
 import { WRITER_BUSY_MS } from "./sqlite-file.ts";
-import type { Job, JobResult } from "./sqlite-jobs.ts";
+import type { Job, JobResult, SentResult } from "./sqlite-jobs.ts";
 
 /** How long to wait for readers of the log. Writers are blocked for as long. */
 const READERS_MS = 20;
@@ -83,6 +82,6 @@ export class Scrubber {
 }
 
 /** Whether a change may have removed or replaced a row: anything but a plain addition and a refusal. */
-function mayReplace(result: ChangeResult<string>): boolean {
+function mayReplace(result: SentResult): boolean {
   return result !== "added" && !("code" in result);
 }

@@ -5,6 +5,7 @@ import { AccountWriter } from "./sqlite-accounts.ts";
 import { AppWriter } from "./sqlite-apps.ts";
 import { isBusy, isFileFailure, isFull, openConnection, sleep, WRITER_BUSY_MS } from "./sqlite-file.ts";
 import type { Authorized, GroupResult, GroupWriter, Job, JobResult, WriteFailure } from "./sqlite-jobs.ts";
+import { createSender } from "./sqlite-jobs.ts";
 import { ListWriter } from "./sqlite-list.ts";
 import { PodcastWriter } from "./sqlite-podcasts.ts";
 import { touch } from "./sqlite-schema.ts";
@@ -92,7 +93,8 @@ class Connection {
     if (job.kind === "app") return this.#apps.apply(job.user, job.change, job.at);
     const { at, maxTotal } = job;
     const sequenceBefore = list.sequence;
-    const results = job.changes.map((change) => list.apply(change, at, maxTotal));
+    const send = createSender();
+    const results = job.changes.map((change) => send(list.apply(change, at, maxTotal)));
     return { results, sequenceBefore, sequence: list.sequence };
   }
 

@@ -2,7 +2,7 @@ import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type AccountStore, NOBODY } from "../account-store.ts";
 import type { AppStore } from "../app-store.ts";
 import { withDetails } from "../details.ts";
-import { toOutcomes } from "../list.ts";
+import { toOutcome } from "../list.ts";
 import type { PeopleStore } from "../people-store.ts";
 import type { PodcastStore } from "../podcast-store.ts";
 import type { Store } from "../store.ts";
@@ -29,7 +29,7 @@ import { sampleQuery, toSample } from "./sample.ts";
 import { type AccountChange, SqliteAccounts } from "./sqlite-accounts.ts";
 import { type AppChange, SqliteApps } from "./sqlite-apps.ts";
 import { cannotOpen, claimAndMigrate, openConnection, shareFile, wrapReadErrors } from "./sqlite-file.ts";
-import { authorizedBy, type GroupWriter, type Job, type JobResult, type WriteFailure } from "./sqlite-jobs.ts";
+import { authorizedBy, type GroupWriter, type Job, type JobResult, receive, type WriteFailure } from "./sqlite-jobs.ts";
 import { SqlitePeople } from "./sqlite-people.ts";
 import { type PodcastChange, SqlitePodcasts } from "./sqlite-podcasts.ts";
 import { isSchemaCurrent, readEpoch } from "./sqlite-schema.ts";
@@ -103,7 +103,7 @@ class SqliteStore implements Store {
     const done = await this.#write(job, changes.length);
     if (typeof done === "number") throw new Error("the writer replied to another job");
     if (done.sequence > done.sequenceBefore) this.#onChange(user, done);
-    const outcomes = toOutcomes(changes, done.results, at, max);
+    const outcomes = done.results.map((result, index) => toOutcome(changes[index] as Change, receive(result), at, max));
     return { outcomes, sequenceBefore: done.sequenceBefore, sequence: done.sequence };
   }
 
@@ -141,8 +141,13 @@ class SqliteStore implements Store {
     return wrapReadErrors(() => this.#reader.sequences(users));
   }
 
-  async readChanges(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows> {
-    return wrapReadErrors(() => this.#reader.readChanges(user, position, limit));
+  async readChanges(
+    user: UserId,
+    position: ListPosition,
+    limit: number,
+    maxChars = Number.POSITIVE_INFINITY,
+  ): Promise<ChangeRows> {
+    return wrapReadErrors(() => this.#reader.readChanges(user, position, limit, maxChars));
   }
 
   async removals(user: UserId, limit: number): Promise<RemovedSubscription[]> {
@@ -286,12 +291,26 @@ class Reader {
     return this.snapshot(() => users.map((user) => this.#readList(user).sequence));
   }
 
-  readChanges(user: UserId, { sequence: since, removalsAfter }: ListPosition, limit: number): ChangeRows {
+  readChanges(
+    user: UserId,
+    { sequence: since, removalsAfter }: ListPosition,
+    limit: number,
+    maxChars: number,
+  ): ChangeRows {
     return this.snapshot(() => {
       const { sequence, forgottenSequence, isDeleted } = this.#readList(user);
       const isUnchanged = since >= sequence && removalsAfter >= sequence;
       if (isDeleted || isUnchanged) return { sequence, forgottenSequence, changed: [], removals: [] };
-      const read = (statement: StatementSync) => statement.all(user, since, limit + 1) as unknown as ItemRow[];
+      const read = (statement: StatementSync) => {
+        const rows: ItemRow[] = [];
+        let chars = 0;
+        for (const row of statement.iterate(user, since, limit + 1) as unknown as Iterable<ItemRow>) {
+          rows.push(row);
+          chars += row[1].length + (row[4]?.length ?? 0) + (row[5]?.length ?? 0);
+          if (chars > maxChars && rows.length > 1) break;
+        }
+        return rows;
+      };
       const items = [...read(this.#added), ...read(this.#updated)];
       const removals = this.#removed.all(user, removalsAfter, limit + 1) as unknown as RemovalRow[];
       return {
