@@ -1,4 +1,5 @@
 import type { Details } from "./details.ts";
+import { yieldTurn } from "./turns.ts";
 
 /** Identifies a user. Every key of a store starts with it, and every query selects by it. */
 export type UserId = number;
@@ -224,6 +225,8 @@ export async function* subscriptionBatches(
     end = Math.min(end, sequence);
     await requireAccess?.();
     yield items;
+    // SQLite answers at once, and a reader may have nothing to send for a long time.
+    await yieldTurn();
   }
 }
 

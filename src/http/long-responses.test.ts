@@ -87,6 +87,25 @@ test("export: a client that does not read → no more is read from the list than
   assert.equal((await server.call("GET", EXPORT)).status, 200);
 });
 
+test("export: every feed is in a folder, so that nothing can be sent at first → read in turns", async () => {
+  const { store, call } = await startServer();
+  const additions = additionsOf(0, 2_000).map((addition) => ({ ...addition, folders: ["News"] }));
+  await addTo(store, asUser(LOCAL_USER), additions, new Date());
+  const itemsAfter = store.itemsAfter.bind(store);
+  let [inThisTurn, most] = [0, 0];
+  store.itemsAfter = (...range) => {
+    inThisTurn += 1;
+    most = Math.max(most, inThisTurn);
+    setImmediate(() => {
+      inThisTurn = 0;
+    });
+    return itemsAfter(...range);
+  };
+  const { text } = await call("GET", EXPORT);
+  assert.equal(text.match(/<outline type="rss" /g)?.length, 2_000);
+  assert.ok(most <= 2, `${most} batches in one turn`);
+});
+
 test("export: clients that disconnect at once → their slots are free again", async () => {
   for (let round = 0; round < 20; round += 1) (await requestWithoutReading(server.port, EXPORT)).destroy();
   await waitForRequests();
