@@ -107,7 +107,7 @@ export const ATTACKS: readonly Attack[] = [
   },
   { name: "slow uploads of 32 MiB", by: ALL, connections: 8, how: "drip", requests: () => [blank(32 * MIB)] },
   { name: "slow uploads of 8 MiB", by: ALL, connections: 400, how: "drip", requests: () => [blank(8 * MIB)] },
-  { name: "event streams", by: ALL, connections: 4_000, requests: () => [get("/v1/events")] },
+  { name: "event streams", by: ALL, connections: 1_000, requests: () => [get("/v1/events")] },
   { name: "idle connections", by: ALL, connections: 4_000, how: "hold", requests: idle, isQuick: true },
   { name: "idle connections", by: ["behind a proxy"], connections: 9_000, how: "hold", requests: idle },
   { name: "wrong passwords", by: ["behind a proxy"], connections: 100, requests: () => [signIn()], isQuick: true },

@@ -77,6 +77,7 @@ export class Request {
   readTurn(): Promise<void> | undefined {
     const { queue } = this.#shared;
     const { owner } = this;
+    if (this.#reader !== undefined) return this.step();
     const turn = queue.start(queue.reads, owner);
     if (turn === undefined) this.#reader = owner;
     return turn?.then(() => {

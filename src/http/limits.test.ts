@@ -124,6 +124,16 @@ test("slow requests: many → ten lines per minute, then a count of those omitte
   );
 });
 
+test("turns: more long reads than may be in progress → all are answered", async () => {
+  const { call } = await startServer();
+  await call("POST", "/v1/operations", { headers, body: bodyOf(2) });
+  const path = "/v1/subscriptions?include=podcast&page[size]=1&page[number]=20000";
+  const started = performance.now();
+  const responses = await Promise.all(Array.from({ length: 20 }, () => call("GET", path)));
+  assert.ok(responses.every(({ status }) => status === 200));
+  assert.ok(performance.now() - started < 9_000, "none has waited for its own turn");
+});
+
 const PART = Buffer.alloc(7 * 1024 * 1024, " ");
 const HEAD = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 8388608\r\n\r\n`;
 
