@@ -15,9 +15,10 @@ import { joinFindings } from "./run-all.ts";
 
 const CGROUP_MIB = 512;
 const MAX_MIB = 450;
-const MAX_P95_MS = 300;
+/** On one connection, and on new connections. */
+const MAX_P95_MS = [300, 500];
 /** A quick run shares the machine with other tests. */
-const QUICK_MAX_P95_MS = 1_500;
+const QUICK_MAX_P95_MS = [1_500, 3_000];
 /** How long the bystander is alone before and after the attack. */
 const ALONE_MS = 300;
 const BATCH_SIZE = 500;
@@ -171,8 +172,8 @@ function authorize(token: string | undefined, path = ""): Headers {
   return { Authorization: path.startsWith("/api/2/") ? `Basic ${basic}` : `Bearer ${token}` };
 }
 
-function judge(outcomes: readonly Outcome[], maxP95Ms: number): Findings {
-  const isSlow = ({ waits }: Outcome) => !waits.every((all) => percentile(all, 0.95) < maxP95Ms);
+function judge(outcomes: readonly Outcome[], maxP95Ms: readonly number[]): Findings {
+  const isSlow = ({ waits }: Outcome) => !waits.every((all, index) => percentile(all, 0.95) < (maxP95Ms[index] ?? 0));
   const isBroken = (outcome: Outcome) => isSlow(outcome) || outcome.failures.length > 0 || outcome.peakMiB >= MAX_MIB;
   const broken = outcomes.filter(isBroken);
   const p95 = Math.max(...outcomes.flatMap(({ waits }) => waits.map((all) => percentile(all, 0.95))));

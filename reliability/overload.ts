@@ -10,7 +10,7 @@ const OVERLOAD_FACTOR = 10;
 const RETRY_S = 1.5;
 const MAX_CONNECTIONS = 2_000;
 const FEEDS_PER_REQUEST = 1_000;
-const MIN_THROUGHPUT = 0.8;
+const MIN_THROUGHPUT = 0.75;
 const MAX_REFUSAL_MS = 250;
 const MIB = 2 ** 20;
 

@@ -291,11 +291,11 @@ export class AppSync {
     return { pages: this.#actions(user, from, upTo, feed), isLong: upTo - from > BATCH, timestamp };
   }
 
-  /** All actions of a user, in the order of their uploads. `requireAccess` throws when access has ended. */
-  async *everyAction(user: UserId, requireAccess?: () => unknown): AsyncGenerator<readonly StoredAction[]> {
+  /** All actions of a user, in the order of their uploads. `afterBatch`: see `subscriptionBatches`. */
+  async *everyAction(user: UserId, afterBatch?: () => unknown): AsyncGenerator<readonly StoredAction[]> {
     const { sequence } = await this.#store.apps.state(user, "actions", { key: "", device: undefined }, 0);
     for await (const actions of this.#actions(user, 0, sequence, undefined)) {
-      await requireAccess?.();
+      await afterBatch?.();
       yield actions;
     }
   }

@@ -209,12 +209,12 @@ const BATCH_SIZE = 200;
 
 /**
  * The whole list of a user in order, batch by batch. Concurrent changes never hide an item that stays in the list.
- * `requireAccess` throws when the reader's access has ended.
+ * `afterBatch` lets other work go first, because SQLite answers at once, and may throw when the reader's access has ended.
  */
 export async function* subscriptionBatches(
   store: SubscriptionStore,
   user: UserId,
-  requireAccess?: () => unknown,
+  afterBatch: () => unknown = yieldTurn,
 ): AsyncGenerator<readonly Subscription[]> {
   let end = Number.POSITIVE_INFINITY;
   for (let after = 0; after < end; ) {
@@ -223,10 +223,8 @@ export async function* subscriptionBatches(
     after = last;
     // Stop where the list ended at the start, so that a client that keeps adding cannot prolong the read.
     end = Math.min(end, sequence);
-    await requireAccess?.();
+    await afterBatch();
     yield items;
-    // SQLite answers at once, and a reader may have nothing to send for a long time.
-    await yieldTurn();
   }
 }
 

@@ -28,7 +28,7 @@ import { writeCookie } from "./cookies.ts";
 import { JSON_API } from "./dialect.ts";
 import type { Request, Response } from "./exchange.ts";
 import { downloadOf, respond, respondEmpty, respondInPieces } from "./respond.ts";
-import { type Call, idOf } from "./router.ts";
+import { afterBatch, type Call, idOf } from "./router.ts";
 import type { Services } from "./services.ts";
 
 /** Actions that cannot be undone, or give lasting access, need a sign-in this recent, in case a browser was left open. */
@@ -66,14 +66,15 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
       respond(response, 200, JSON_API, document);
     },
 
-    async export({ request, response, caller }: Call): Promise<void> {
+    async export(call: Call): Promise<void> {
+      const { request, response, caller } = call;
       const now = clock();
       const owned = KINDS.map((kind) => validCredentials(accounts, caller.user, kind, now));
       const credentials = (await Promise.all(owned)).flat();
       const [account, devices] = await Promise.all([accountOf(accounts, caller.user), apps.devices(caller.user)]);
       const readSubscriptionCount = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;
-      const subscriptionPages = subscriptionBatches(store, caller.user, caller.requireAccess);
-      const actionPages = apps.everyAction(caller.user, caller.requireAccess);
+      const subscriptionPages = subscriptionBatches(store, caller.user, afterBatch(call));
+      const actionPages = apps.everyAction(caller.user, afterBatch(call));
       const everything = writeAccountExport(
         { account, credentials, devices, readSubscriptionCount, subscriptionPages, actionPages },
         basePath,

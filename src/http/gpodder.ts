@@ -21,7 +21,7 @@ import { type Dialect, GPODDER } from "./dialect.ts";
 import { OPML_TYPE, readEntries } from "./imports.ts";
 import type { Parser } from "./parser.ts";
 import { respond, respondCompressed, respondEmptyOk, respondInPieces } from "./respond.ts";
-import { anyQuery, type Call, costOfEverything, type Method, type Route, route } from "./router.ts";
+import { afterBatch, anyQuery, type Call, costOfEverything, type Method, type Route, route } from "./router.ts";
 import type { Services } from "./services.ts";
 
 /** More than enough: the document contains only a name and a type. */
@@ -208,17 +208,18 @@ function createDeviceHandlers({ apps, store, clock }: Services) {
 /** The simple API: whole lists in several formats. */
 function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
   const send = async (
-    { request, response, caller, params }: Call,
+    call: Call,
     write: (pages: ReturnType<typeof subscriptionBatches>) => AsyncGenerator<string>,
     headers: Readonly<Record<string, string>>,
   ) => {
-    const { device } = params;
+    const { request, response, caller } = call;
+    const { device } = call.params;
     if (device !== undefined && !(await apps.devices(caller.user)).some(({ id }) => id === device))
       await store.apps.saveDevice(caller, appOf(caller), {}, clock());
     await respondInPieces(
       request,
       response,
-      write(subscriptionBatches(store, caller.user, caller.requireAccess)),
+      write(subscriptionBatches(store, caller.user, afterBatch(call))),
       headers,
       { mayCompress: true },
     );
@@ -232,8 +233,8 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
     sendPodcasts: (call: Call) => send(call, (pages) => writeFeedList(pages, toPodcast), JSON_TYPE),
     sendLines: (call: Call) => send(call, writeFeedLines, TEXT),
     sendOpml: (call: Call) => {
-      const { user, requireAccess } = call.caller;
-      return send(call, () => writeOpml(opmlSourceOf(store, user, requireAccess), clock()), OPML);
+      const file = () => writeOpml(opmlSourceOf(store, call.caller.user, afterBatch(call)), clock());
+      return send(call, file, OPML);
     },
     replace: (kind: "feed-list" | "feed-lines") => (call: Call) =>
       readAppDocument(call, parser, kind, (urls) => replaceWith(call, urls)),

@@ -10,7 +10,7 @@ import { JSON_API } from "./dialect.ts";
 import type { Request } from "./exchange.ts";
 import type { Parser } from "./parser.ts";
 import { downloadOf, respondInPieces } from "./respond.ts";
-import type { Call } from "./router.ts";
+import { afterBatch, type Call } from "./router.ts";
 import type { Services } from "./services.ts";
 
 export const OPML_TYPE = "text/x-opml; charset=utf-8";
@@ -28,8 +28,9 @@ export function requireImportFileType(header: string | undefined): void {
 /** Handlers of `/v1/imports` and `/v1/subscriptions.opml`. */
 export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
   return {
-    async export({ request, response, caller: { user, requireAccess } }: Call): Promise<void> {
-      const file = writeOpml(opmlSourceOf(store, user, requireAccess), clock());
+    async export(call: Call): Promise<void> {
+      const { request, response, caller } = call;
+      const file = writeOpml(opmlSourceOf(store, caller.user, afterBatch(call)), clock());
       await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
     },
 

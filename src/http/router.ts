@@ -22,6 +22,14 @@ export interface Call<Query = void> {
   readonly maxBytes: number;
 }
 
+/** To be called after each batch of a long read: waits for a turn, and throws if access has been revoked. */
+export function afterBatch({ request, caller }: Call<unknown>): () => Promise<void> {
+  return async () => {
+    await request.step();
+    await caller.requireAccess();
+  };
+}
+
 /** What a route declares, so that no handler has to check it. */
 interface Declaration<Query> {
   readonly access: Access;

@@ -10,10 +10,10 @@ export interface OpmlSource {
 }
 
 /**
- * A user's list; subscriptions without a title get the podcast's title. `requireAccess` throws once the caller's access
- * has ended.
+ * A user's list; subscriptions without a title get the podcast's title. `afterBatch`: see
+ * `subscriptionBatches`.
  */
-export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => unknown): OpmlSource {
+export function opmlSourceOf(store: Store, user: UserId, afterBatch?: () => unknown): OpmlSource {
   const addTitles = async (items: readonly (Subscription | undefined)[]) => {
     const untitled = items.filter((item) => item !== undefined).filter(({ title }) => title === undefined);
     const podcasts = await store.podcasts.find(untitled.map(({ feedUrl }) => feedUrl));
@@ -24,13 +24,13 @@ export function opmlSourceOf(store: Store, user: UserId, requireAccess?: () => u
     });
   };
   async function* titledBatches() {
-    for await (const items of subscriptionBatches(store, user, requireAccess))
+    for await (const items of subscriptionBatches(store, user, afterBatch))
       yield (await addTitles(items)).filter((item) => item !== undefined);
   }
   return {
     batches: titledBatches(),
     async find(ids) {
-      await requireAccess?.();
+      await afterBatch?.();
       const keys = ids.map((id) => ({ id }));
       return addTitles(await store.find(user, keys));
     },
