@@ -35,7 +35,7 @@ for (const [what, steps] of Object.entries(STEPS))
 
     test("clock steps: session, token and app session in use → still valid, and no limit is reached", async () => {
       const { name, Cookie, Authorization } = await newUser(server);
-      const list = `/subscriptions/${name}.json`;
+      const list = `/api/2/devices/${name}.json`;
       const app = await call("GET", list, { headers: basic(name, PASSWORD) });
       const credentials = [{ Cookie }, { Authorization }, { Cookie: cookieOf(app) }];
       const paths = ["/v1/subscriptions", "/v1/subscriptions", list];

@@ -117,11 +117,3 @@ test("imports: a forbidden import in any form → found", () => {
     assert.equal(forbiddenIn(file, text).length, 1, `${file}: ${text}`);
   assert.deepEqual(forbiddenIn("src/http/routes.ts", 'import { x } from "../jsonapi/query.ts";'), []);
 });
-
-test("files: every source, test and style sheet → at most 400 lines", () => {
-  const long = files
-    .filter((file) => /\.(tsx?|m?js|css)$/.test(file))
-    .map((file) => [file, read(file).split("\n").length - 1] as const)
-    .filter(([, lines]) => lines > 400);
-  assert.deepEqual(long, []);
-});

@@ -278,7 +278,7 @@ test("metrics: EARMARK_METRICS=true → served", async () => {
     'earmark_operations_total{outcome="added"} 2',
     'earmark_operations_total{outcome="invalid-id"} 1',
     "earmark_store_committed_operations_total 2",
-    "earmark_store_queue_operations 0",
+    "earmark_http_requests_waiting 0",
   ]) {
     assert.ok(text.includes(line), line);
   }

@@ -16,8 +16,8 @@ const MAX_SEARCHES_PER_ACCOUNT = 2;
 const SEARCHES: Rate = { burst: 20, perMinute: 20 };
 
 /** Handler of `/v1/feed-searches`: finds the feeds that a page declares. */
-export function createFeedSearchHandler({ scheduler }: Services) {
-  const limiter = new RateLimiter();
+export function createFeedSearchHandler({ scheduler, limiterClock }: Services) {
+  const limiter = new RateLimiter(limiterClock);
   /** The owners of the searches in progress. */
   const searching: Owner[] = [];
   return async ({ request, response, caller, maxBytes }: Call): Promise<void> => {

@@ -53,9 +53,9 @@ export function nextcloudRoutes(services: Services, parser: Parser): Route[] {
 }
 
 /** Login flow version 2: the app polls until the user has allowed or denied it in the browser. */
-function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clock }: Services) {
+function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clock, limiterClock }: Services) {
   // Counted in this process and apart from sign-ins: starting a login costs CPU time, but guesses nothing.
-  const starts = new Attempts(undefined);
+  const starts = new Attempts(undefined, limiterClock);
   const findDecision = async (token: string) => {
     if (accounts === undefined) return LOCAL;
     const secret = readPollToken(token, clock());

@@ -10,7 +10,11 @@ function begin(queue: RunQueue, lane: Lane, owners: readonly Owner[]): Owner[] {
   for (const owner of owners) {
     const turn = queue.start(lane, owner);
     if (turn === undefined) started.push(owner);
-    else turn.then(() => started.push(owner));
+    else
+      turn.then(
+        () => started.push(owner),
+        () => undefined,
+      );
   }
   return started;
 }

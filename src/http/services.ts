@@ -2,6 +2,7 @@ import type { Accounts } from "../accounts.ts";
 import type { AppSignIn } from "../app-sign-in.ts";
 import type { AppSync } from "../app-sync.ts";
 import type { Config } from "../config.ts";
+import type { MonotonicClock } from "../limits.ts";
 import type { People } from "../people.ts";
 import type { Scheduler } from "../podcasts/scheduler.ts";
 import type { Store } from "../store.ts";
@@ -30,4 +31,5 @@ export interface Services {
   readonly readClient: ReadClient;
   readonly serverUrlOf: ServerUrlOf;
   readonly clock: () => Date;
+  readonly limiterClock: MonotonicClock | undefined;
 }
