@@ -1,6 +1,6 @@
 import type { DatabaseSync } from "node:sqlite";
 import { completesDeletion } from "./sqlite-accounts.ts";
-import { WRITER_BUSY_MS } from "./sqlite-file.ts";
+import { isBusy, WRITER_BUSY_MS } from "./sqlite-file.ts";
 import type { Job, JobResult, SentResult } from "./sqlite-jobs.ts";
 
 /** How long to wait for readers of the log. Writers are blocked for as long. */
@@ -48,10 +48,13 @@ export class Scrubber {
     }
   }
 
-  /** Runs the scrubs that are due, outside a transaction. A failure is ignored and retried later. */
-  run(): void {
+  /**
+   * Runs the scrubs that are due, outside a transaction. A failure is ignored and retried later. Returns false if the
+   * connection must not be used again, because a sync may have failed.
+   */
+  run(): boolean {
     const now = this.#clock();
-    if (now < this.#logDueAt) return;
+    if (now < this.#logDueAt) return true;
     this.#logDueAt = now + RETRY_MS;
     try {
       this.#database.exec(`pragma busy_timeout = ${READERS_MS}`);
@@ -63,8 +66,10 @@ export class Scrubber {
       }
       this.#isFileDue = false;
       if (this.#get("wal_checkpoint(truncate)")["busy"] === 0) this.#logDueAt = Number.POSITIVE_INFINITY;
-    } catch {
-      // Another process is writing, or the disk is full.
+      return true;
+    } catch (error) {
+      // Otherwise another process is writing.
+      return isBusy(error);
     } finally {
       this.#database.exec(`pragma busy_timeout = ${WRITER_BUSY_MS}`);
     }

@@ -31,6 +31,8 @@ class Connection {
   /** Cached expiry of credentials, valid until the next account change in this group. */
   readonly #expiries = new Map<string, number>();
   #isCommitting = false;
+  /** False if it must be closed. */
+  isTrusted = true;
 
   constructor(path: string) {
     this.#database = openConnection(path, { readOnly: false, cacheKiB: CACHE_KIB });
@@ -65,7 +67,7 @@ class Connection {
     this.#isCommitting = true;
     this.#commit.run();
     this.#isCommitting = false;
-    this.#scrubber.run();
+    this.isTrusted = this.#scrubber.run();
     return results;
   }
 
@@ -175,14 +177,17 @@ export class SqliteWriter implements GroupWriter {
   #transact(
     jobs: readonly Job[],
   ): { readonly results: readonly JobResult[] } | (WriteFailure & { readonly isLasting: boolean }) {
+    let results: readonly JobResult[];
     try {
       this.#connection ??= new Connection(this.#path);
-      return { results: this.#connection.write(jobs) };
+      results = this.#connection.write(jobs);
     } catch (error) {
       const isOutcomeUnknown = this.#connection?.isOutcomeUnknown(error) ?? false;
       this.close();
       return { failure: error as Error, isOutcomeUnknown, isLasting: isOutcomeUnknown || isFileFailure(error) };
     }
+    if (!this.#connection.isTrusted) this.close();
+    return { results };
   }
 
   close(): void {
