@@ -2,6 +2,7 @@ import { once } from "node:events";
 import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { type AddressInfo, createServer } from "node:net";
 import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { PostgresServer } from "../test/support/postgres.ts";
 import { preloading, type Run, serve, stop } from "./reliability-test.ts";
 
@@ -101,6 +102,12 @@ export function casesOfFiles(database: string, withAccounts: string): readonly C
       async prepare(folder, run) {
         copyFileSync(database, file(folder));
         await serve(run, onFile(folder));
+        // Its cleanup, which may rewrite the file, begins when it listens.
+        for (let before = Buffer.alloc(0), now = readFileSync(file(folder)); !now.equals(before); ) {
+          before = now;
+          await sleep(1_000);
+          now = readFileSync(file(folder));
+        }
         return onFile(folder);
       },
     },
