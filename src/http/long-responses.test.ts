@@ -9,7 +9,7 @@ import { startServer } from "../../test/support/server.ts";
 import { asUser, LOCAL_USER } from "../subscriptions.ts";
 import { createShared, Request } from "./exchange.ts";
 import { HeldBytes } from "./held-bytes.ts";
-import { limitUnread, respondContent } from "./respond.ts";
+import { limitUnread, respondContent, respondInPieces } from "./respond.ts";
 
 const EXPORT = "/v1/subscriptions.opml";
 const FEEDS = 10_000;
@@ -168,4 +168,32 @@ test("response: a client leaves more unread than may be held → its connection 
   const tooMuch = await receive(100_000);
   assert.ok(tooMuch.received < LONG.length);
   assert.equal(tooMuch.left, 0);
+});
+
+function* longText(): Generator<string> {
+  yield "x".repeat(200_000);
+  yield "y".repeat(200_000);
+}
+
+test("response in pieces: its owner leaves too much unread → its connection is closed, and nothing else happens", async () => {
+  const shared = { ...createShared(pino({ level: "silent" }), () => "one"), unread: new HeldBytes(1) };
+  const http = createServer(async (raw, response) => {
+    const request = new Request(raw, shared);
+    response.on("close", () => request.markClosed());
+    await respondInPieces(request, response, longText(), {});
+    request.markHandled();
+  });
+  await once(http.listen(0, "127.0.0.1"), "listening");
+  const socket = await requestWithoutReading((http.address() as AddressInfo).port, "/");
+  let received = 0;
+  socket.on("data", (chunk) => {
+    received += chunk.length;
+  });
+  socket.on("error", () => undefined);
+  socket.resume();
+  await once(socket, "close");
+  http.close();
+  await once(http, "close");
+  assert.ok(received < 400_000, `${received} bytes`);
+  assert.equal(shared.unread.total, 0);
 });

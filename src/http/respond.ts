@@ -25,7 +25,7 @@ export const LINGER_MS = 1_000;
 const PIECE_BYTES = 64 * 1024;
 /** What a response holds while it is sent in pieces: one piece, and the rows that were read for the next ones. */
 const HELD_IN_PIECES = 512 * 1024;
-/** The results of a long request are written from its parsed body. One that is longer than this counts as much. */
+/** The results of a long request are written from its parsed body. It counts up to this length. */
 const MAX_HELD_BODY = 8 * 1024 * 1024;
 /** To read what was sent, a client has this much time, plus the time that the minimum rate allows. */
 const READING_MS = 10_000;
@@ -108,7 +108,10 @@ export async function respondInPieces(
   const compressor = isCompressed ? new PieceCompressor() : undefined;
   response.writeHead(200, isCompressed ? { ...head, ...COMPRESSED } : head);
   const held = HELD_IN_PIECES + Math.min(request.releaseBody(), MAX_HELD_BODY);
-  if (!isLast && !request.holdUnread(held)) response.destroy();
+  if (!isLast && !request.holdUnread(held)) {
+    response.destroy();
+    return;
+  }
   try {
     while (!isLast) {
       await writePiece(response, (await compressor?.next(piece)) ?? piece);

@@ -41,9 +41,9 @@ interface Declaration<Query> {
   readonly query?: (query: string) => Query;
   /** The limit of the request body, and a check of its Content-Type if it is not that of the dialect. */
   readonly body?: { readonly maxBytes: number; readonly requireContentType?: Dialect["requireContentType"] };
-  /** How many requests it counts as: one per 100 rows. Unless it is one, the request waits for a dear turn. */
+  /** How many requests it counts as: one per 100 rows. Unless it is one, this is a long read. */
   readonly cost?: (query: Query) => number;
-  /** The request takes no turn: it costs nothing, or lasts as long as the client wants. */
+  /** It waits for no turn once it has arrived: it costs nothing, or lasts as long as the client wants. */
   readonly startsAtOnce?: true;
   readonly run: (call: Call<Query>) => Promise<void>;
 }
