@@ -4,7 +4,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { Fetcher } from "../src/podcasts/fetcher.ts";
+import { Fetcher } from "../src/podcasts/fetch/fetcher.ts";
 import type { Bench } from "./bench.ts";
 import type { Line, Row, Target } from "./report.ts";
 import { readCpuSeconds, readResidentMiB } from "./usage.ts";

@@ -1,9 +1,9 @@
 import { copyFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { p99Of } from "../bench/figures.ts";
-import { KEPT_CHANGES } from "../src/list.ts";
-import { engineFor } from "../src/store/engines.ts";
-import { type Row, TABLES } from "../src/store/tables.ts";
+import { KEPT_CHANGES } from "../src/lists/list.ts";
+import { engineFor } from "../src/store/open.ts";
+import { type Row, TABLES } from "../src/store/shared/tables.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import { run as runProgram } from "../test/support/process.ts";
 import { add, callServer, newId } from "../test/support/server.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { reasonOf, serve, USER_AGENT } from "../src/podcasts/fetch-test-support.ts";
-import { Fetcher } from "../src/podcasts/fetcher.ts";
+import { reasonOf, serve, USER_AGENT } from "../src/podcasts/fetch/fetch-test-support.ts";
+import { Fetcher } from "../src/podcasts/fetch/fetcher.ts";
 
 test("fetcher: hostile feeds at the limits, 8 at a time → the thread survives", async () => {
   const fetcher = new Fetcher({ networks: ["127.0.0.0/8"], userAgent: USER_AGENT });

@@ -1,5 +1,5 @@
-import { ChildProcessArtworkScaler } from "../src/podcasts/artwork.ts";
-import { Fetcher } from "../src/podcasts/fetcher.ts";
+import { ChildProcessArtworkScaler } from "../src/podcasts/artwork/artwork.ts";
+import { Fetcher } from "../src/podcasts/fetch/fetcher.ts";
 import { startFetching } from "../test/support/fetching.ts";
 import { startServer } from "../test/support/server.ts";
 import { measureResources, type ResourceUsage } from "./resource-usage.ts";

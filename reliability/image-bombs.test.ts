@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { ChildProcessArtworkScaler } from "../src/podcasts/artwork.ts";
+import { ChildProcessArtworkScaler } from "../src/podcasts/artwork/artwork.ts";
 import { startFeeds } from "../test/support/feeds.ts";
 import { startFetching } from "../test/support/fetching.ts";
 import { createImageBombs } from "../test/support/image-bombs.ts";
@@ -19,7 +19,7 @@ const SAMPLE_MS = 1;
 const folder = temporaryFolder();
 const pidFile = join(folder, "pid");
 const program = join(folder, "child.mjs");
-const realProgram = new URL("../src/podcasts/artwork-child.ts", import.meta.url).href;
+const realProgram = new URL("../src/podcasts/artwork/artwork-child.ts", import.meta.url).href;
 writeFileSync(pidFile, "");
 writeFileSync(
   program,

@@ -1,18 +1,18 @@
 import { randomBytes } from "node:crypto";
 import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
-import { readConfig } from "../src/config.ts";
-import { feedKeyOf, readAction } from "../src/episode-actions.ts";
-import { readActions, readActionsQuery } from "../src/gpodder/actions.ts";
-import { readDevice } from "../src/gpodder/devices.ts";
-import { readFeedLines } from "../src/gpodder/feeds.ts";
-import { readSince, readTimestamp, readWholeNumber } from "../src/gpodder/values.ts";
-import { createProxyUserReader } from "../src/http/proxy-user.ts";
-import { readUploads } from "../src/imports.ts";
-import { readNewPasskey } from "../src/jsonapi/accounts.ts";
-import { readDeviceChanges } from "../src/jsonapi/apps.ts";
-import { extractPollToken } from "../src/nextcloud/login.ts";
-import { readTicket } from "../src/tickets.ts";
+import { readTicket } from "../src/accounts/tickets.ts";
+import { feedKeyOf, readAction } from "../src/apps/episode-actions.ts";
+import { readConfig } from "../src/config/config.ts";
+import { readNewPasskey } from "../src/http/api/documents/accounts.ts";
+import { readDeviceChanges } from "../src/http/api/documents/apps.ts";
+import { readActions, readActionsQuery } from "../src/http/apps/gpodder/actions.ts";
+import { readDevice } from "../src/http/apps/gpodder/devices.ts";
+import { readFeedLines } from "../src/http/apps/gpodder/feeds.ts";
+import { readSince, readTimestamp, readWholeNumber } from "../src/http/apps/gpodder/values.ts";
+import { extractPollToken } from "../src/http/apps/nextcloud/login.ts";
+import { createProxyUserReader } from "../src/http/auth/proxy-user.ts";
+import { readUploads } from "../src/lists/imports.ts";
 import { type Frame, plain, testLinearTime } from "./linear-time.ts";
 
 /** Limit of the request line with all headers. */

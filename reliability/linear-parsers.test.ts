@@ -3,24 +3,32 @@ import { IncomingMessage } from "node:http";
 import { Socket } from "node:net";
 import { after } from "node:test";
 import { createClient, guid } from "../client/src/index.ts";
-import { readName } from "../src/account-names.ts";
-import { Accounts } from "../src/accounts.ts";
-import { readConfig } from "../src/config.ts";
-import { guidOf, MAX_FEED_URL, readFeedUrl } from "../src/feed-url.ts";
-import { createAuthentication } from "../src/http/authenticate.ts";
-import { createClientReader, networksOf } from "../src/http/client-address.ts";
-import { MAX_COOKIE_BYTES, readCookies } from "../src/http/cookies.ts";
-import { createShared, Request } from "../src/http/exchange.ts";
+import { Accounts } from "../src/accounts/accounts.ts";
+import { People } from "../src/accounts/administration.ts";
+import { readName } from "../src/accounts/names.ts";
+import { validatePassword } from "../src/accounts/passwords.ts";
+import { readConfig } from "../src/config/config.ts";
+import {
+  readNewPassword,
+  readNewToken,
+  readSignIn,
+  readSignUp,
+  validateLabel,
+} from "../src/http/api/documents/accounts.ts";
+import { readAdminAction, readInvitation, readPasswordReset } from "../src/http/api/documents/administration.ts";
+import { readFeedSearch } from "../src/http/api/documents/feed-searches.ts";
+import { readOperations } from "../src/http/api/documents/operations.ts";
+import { readSubscription } from "../src/http/api/documents/subscriptions.ts";
+import { createAuthentication } from "../src/http/auth/authenticate.ts";
+import { MAX_COOKIE_BYTES, readCookies } from "../src/http/auth/cookies.ts";
+import { createJwtVerifier } from "../src/http/auth/jwt-verifier.ts";
 import { createGuard } from "../src/http/guard.ts";
-import { createJwtVerifier } from "../src/http/jwt-verifier.ts";
-import { idOf, pathOf, Router, route, routeOf, toOriginForm } from "../src/http/router.ts";
-import { readNewPassword, readNewToken, readSignIn, readSignUp, validateLabel } from "../src/jsonapi/accounts.ts";
-import { readFeedSearch } from "../src/jsonapi/feed-searches.ts";
+import { createClientReader, networksOf } from "../src/http/wire/client-address.ts";
+import { createShared, Request } from "../src/http/wire/exchange.ts";
+import { idOf, pathOf, Router, route, routeOf, toOriginForm } from "../src/http/wire/router.ts";
 import { parseJson } from "../src/jsonapi/json.ts";
 import { ATOMIC, JSON_API } from "../src/jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../src/jsonapi/negotiation.ts";
-import { readOperations } from "../src/jsonapi/operations.ts";
-import { readAdminAction, readInvitation, readPasswordReset } from "../src/jsonapi/people.ts";
 import {
   readChangesQuery,
   readFieldsQuery,
@@ -30,18 +38,16 @@ import {
   readRemovalsQuery,
   requireNoQuery,
 } from "../src/jsonapi/query.ts";
-import { readSubscription } from "../src/jsonapi/subscriptions.ts";
+import { guidOf, MAX_FEED_URL, readFeedUrl } from "../src/lists/feed-url.ts";
 import { readOpml } from "../src/opml/read.ts";
 import { readImportFile } from "../src/opml/read-import-file.ts";
-import { validatePassword } from "../src/passwords.ts";
-import { People } from "../src/people.ts";
-import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "../src/podcasts/feed-text.ts";
-import { readMaxAge, readRetryAfter } from "../src/podcasts/freshness.ts";
-import { FeedReader } from "../src/podcasts/read-feed.ts";
-import { decodePage, readPage } from "../src/podcasts/read-page.ts";
-import { openStore } from "../src/store/engines.ts";
+import { readMaxAge, readRetryAfter } from "../src/podcasts/fetch/freshness.ts";
+import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "../src/podcasts/read/feed-text.ts";
+import { FeedReader } from "../src/podcasts/read/read-feed.ts";
+import { decodePage, readPage } from "../src/podcasts/read/read-page.ts";
+import { openStore } from "../src/store/open.ts";
 import { temporaryFolder } from "../test/support/server.ts";
-import { displayUrl, parseLine, shortName } from "../web/src/feed-url.ts";
+import { displayUrl, parseLine, shortName } from "../web/src/import/feed-url.ts";
 import { type Frame, plain, type Reader, testLinearTime } from "./linear-time.ts";
 
 /** Limit of the request line with all headers, and of the bodies of account documents. */

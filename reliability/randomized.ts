@@ -11,8 +11,8 @@ const TESTS: readonly RandomTest[] = [
   ["test/change-history.test.ts", 1_000],
   ["test/replica-convergence.test.ts", 1_000],
   ["reliability/replica-processes.test.ts", 30],
-  ["src/store/sqlite-apps.test.ts", 1_000],
-  ["src/store/postgres-apps.test.ts", 200],
+  ["src/store/sqlite/apps.test.ts", 1_000],
+  ["src/store/postgres/apps.test.ts", 200],
   ["test/properties.test.ts", 2_000],
   ["test/apps/properties.test.ts", 2_000],
 ];

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { KEPT_CHANGES } from "../src/list.ts";
+import { KEPT_CHANGES } from "../src/lists/list.ts";
 import type { PostgresServer } from "../test/support/postgres.ts";
 
 /** A database of either engine, with direct access past the server. */

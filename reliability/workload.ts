@@ -1,4 +1,4 @@
-import { guidOf } from "../src/feed-url.ts";
+import { guidOf } from "../src/lists/feed-url.ts";
 import { ATOMIC, add, type HttpResponse } from "../test/support/server.ts";
 import { call } from "./api.ts";
 

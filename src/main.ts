@@ -1,6 +1,6 @@
 import { constants, setPriority } from "node:os";
 import { setFlagsFromString } from "node:v8";
-import { runCommandLine } from "./commands/command-line.ts";
+import { runCommandLine } from "./cli/command-line.ts";
 
 /** Signals within this time count as one: a supervisor may signal all processes while a launcher forwards the signal. */
 const SAME_SIGNAL_MS = 300;

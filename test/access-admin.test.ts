@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { NOBODY } from "../src/account-store.ts";
-import { Accounts } from "../src/accounts.ts";
-import { People } from "../src/people.ts";
-import type { AdminAction } from "../src/people-store.ts";
-import { asUser, type UserId } from "../src/subscriptions.ts";
+import { NOBODY } from "../src/accounts/account-store.ts";
+import { Accounts } from "../src/accounts/accounts.ts";
+import { People } from "../src/accounts/administration.ts";
+import type { AdminAction } from "../src/accounts/administration-store.ts";
+import { asUser, type UserId } from "../src/lists/subscription.ts";
 import {
   bearer,
   bodyOf,

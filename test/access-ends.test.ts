@@ -4,14 +4,14 @@ import { once } from "node:events";
 import { request } from "node:http";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Credential } from "../src/account-store.ts";
-import { Accounts, hashSecret } from "../src/accounts.ts";
-import { startAppLogin } from "../src/app-logins.ts";
-import { guidOf } from "../src/feed-url.ts";
-import { importFeeds } from "../src/imports.ts";
-import { hashPassword } from "../src/passwords.ts";
-import { Signatures } from "../src/signatures.ts";
-import { AccessRevoked, asUser, type UserId } from "../src/subscriptions.ts";
+import type { Credential } from "../src/accounts/account-store.ts";
+import { Accounts, hashSecret } from "../src/accounts/accounts.ts";
+import { hashPassword } from "../src/accounts/passwords.ts";
+import { Signatures } from "../src/accounts/signatures.ts";
+import { startAppLogin } from "../src/apps/logins.ts";
+import { guidOf } from "../src/lists/feed-url.ts";
+import { importFeeds } from "../src/lists/imports.ts";
+import { AccessRevoked, asUser, type UserId } from "../src/lists/subscription.ts";
 import {
   bearer,
   bodyOf,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Accounts } from "../src/accounts.ts";
+import { Accounts } from "../src/accounts/accounts.ts";
 import {
   bearer,
   bodyOf,

@@ -7,12 +7,12 @@ import { API_TESTS, find, type Job, runTests } from "./support/run-tests.ts";
 /** Tests of requests, whose statements are recorded. */
 const REQUESTS = [
   ...API_TESTS,
-  "src/http/{app-data,changes,events,metrics,oidc*,passkeys,proxy-user,sessions,sign-in,updates}.test.ts",
+  "src/http/{api/{app-data,changes,events,passkeys,sessions,sign-in,updates},auth/{oidc*,proxy-user},metrics}.test.ts",
 ];
 /** The tests that run on tables distributed over the nodes of a Citus cluster; `npm run test:cluster -- TEXT` selects some. */
 const TESTS = [
   "test/cluster/*.suite.ts",
-  "src/store/postgres-{accounts,apps,podcasts}.test.ts",
+  "src/store/postgres/{accounts,apps,podcasts}.test.ts",
   "test/{history,change-history}.test.ts",
   ...REQUESTS,
 ];

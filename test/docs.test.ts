@@ -3,7 +3,7 @@ import { existsSync, globSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { SETTINGS } from "../src/settings.ts";
+import { SETTINGS } from "../src/config/settings.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const read = (name: string) => readFileSync(join(ROOT, name), "utf8");

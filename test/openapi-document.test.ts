@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
-import { ERRORS } from "../src/errors.ts";
-import type { Access } from "../src/http/authenticate.ts";
+import { ERRORS } from "../src/errors/catalog.ts";
+import type { Access } from "../src/http/auth/authenticate.ts";
 import { codesIn, compile, DOCUMENT, type Operation, resolveResponse, type Schema } from "./support/openapi.ts";
 import { startServer } from "./support/server.ts";
 

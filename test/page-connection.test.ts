@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { NOBODY } from "../src/account-store.ts";
-import { Accounts } from "../src/accounts.ts";
-import { People } from "../src/people.ts";
-import { asUser } from "../src/subscriptions.ts";
+import { NOBODY } from "../src/accounts/account-store.ts";
+import { Accounts } from "../src/accounts/accounts.ts";
+import { People } from "../src/accounts/administration.ts";
+import { asUser } from "../src/lists/subscription.ts";
 import { en } from "../web/src/words/en.ts";
 import { assertAccessible } from "./support/browser.ts";
 import {

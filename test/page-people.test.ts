@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { NOBODY } from "../src/account-store.ts";
-import { People } from "../src/people.ts";
-import { asUser } from "../src/subscriptions.ts";
+import { NOBODY } from "../src/accounts/account-store.ts";
+import { People } from "../src/accounts/administration.ts";
+import { asUser } from "../src/lists/subscription.ts";
 import { en as people } from "../web/src/words/accounts.en.ts";
 import { en } from "../web/src/words/en.ts";
 import { newToken, type SignedIn } from "./support/accounts.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import sharp from "sharp";
-import type { PodcastRecord } from "../src/podcast-store.ts";
+import type { PodcastRecord } from "../src/podcasts/podcast-store.ts";
 import { en } from "../web/src/words/en.ts";
 import { en as words } from "../web/src/words/podcasts.en.ts";
 import { assertAccessible } from "./support/browser.ts";

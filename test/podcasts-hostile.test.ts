@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Fetcher } from "../src/podcasts/fetcher.ts";
+import { Fetcher } from "../src/podcasts/fetch/fetcher.ts";
 import { startFetching } from "./support/fetching.ts";
 import {
   createImages,

@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Podcast } from "../src/podcast-store.ts";
-import { Fetcher } from "../src/podcasts/fetcher.ts";
-import type { SchedulerOptions } from "../src/podcasts/scheduler.ts";
+import { Fetcher } from "../src/podcasts/fetch/fetcher.ts";
+import type { Podcast } from "../src/podcasts/podcast-store.ts";
+import type { SchedulerOptions } from "../src/podcasts/schedule/scheduler.ts";
 import { startFeeds, status } from "./support/feeds.ts";
 import { startFetching, subscribeTo, THIS_MACHINE } from "./support/fetching.ts";
 import { startServer } from "./support/server.ts";

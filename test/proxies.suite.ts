@@ -6,7 +6,7 @@ import { Agent } from "node:https";
 import { join } from "node:path";
 import { suite, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { readConfig } from "../src/config.ts";
+import { readConfig } from "../src/config/config.ts";
 import { cookieOf, json, PASSWORD, setCookie, subscription } from "./support/browser-requests.ts";
 import { start } from "./support/process.ts";
 import { syncAsApp } from "./support/proxy-apps.ts";

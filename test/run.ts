@@ -18,7 +18,7 @@ const BROWSER_TESTS = ["test/page-*.test.ts"];
 /** The slowest first, so that no core waits for them at the end. */
 const TESTS = [
   "test/{access*,podcasts-*,openapi-responses,process}.test.ts",
-  "src/store/{postgres,sqlite}*.test.ts",
+  "src/store/{postgres,sqlite}/*.test.ts",
   "{src,test}/**/*.test.ts",
 ];
 const MEMORY = "/dev/shm";
@@ -116,7 +116,7 @@ try {
   process.env["NODE_COMPILE_CACHE"] ??= join(folder, "compiled");
   if (isCheck) {
     // The stores first: one of their tests waits for twenty seconds.
-    const files = find(["src/store/*.test.ts", "src/**/*.test.ts"]).filter(isUnitTest);
+    const files = find(["src/store/**/*.test.ts", "src/**/*.test.ts"]).filter(isUnitTest);
     await check("unit tests", jobsOf(files, {}));
   } else {
     process.env["TEST_POSTGRES_BIN"] ??= join(placeProgram(join(folder, "postgres")), "bin");

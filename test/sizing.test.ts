@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
-import { engineFor } from "../src/store/engines.ts";
-import { TABLES } from "../src/store/tables.ts";
+import { engineFor } from "../src/store/open.ts";
+import { TABLES } from "../src/store/shared/tables.ts";
 import { sharedPostgres } from "./support/postgres.ts";
 import { query } from "./support/postgres-cluster.ts";
 

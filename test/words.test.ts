@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { describe, test } from "node:test";
-import { ERRORS } from "../src/errors.ts";
+import { ERRORS } from "../src/errors/catalog.ts";
 import { en as people } from "../web/src/words/accounts.en.ts";
 import { en } from "../web/src/words/en.ts";
 

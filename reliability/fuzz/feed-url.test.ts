@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { domainToUnicode } from "node:url";
-import { guidOf, MAX_FEED_URL, readFeedUrl } from "../../src/feed-url.ts";
+import { guidOf, MAX_FEED_URL, readFeedUrl } from "../../src/lists/feed-url.ts";
 import { fuzz } from "./fuzz.ts";
 import { type Corpus, inputs } from "./inputs.ts";
 

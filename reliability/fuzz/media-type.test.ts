@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RequestFailure } from "../../src/errors.ts";
+import { RequestFailure } from "../../src/errors/catalog.ts";
 import { ATOMIC, type MediaType, PLAIN } from "../../src/jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../../src/jsonapi/negotiation.ts";
 import { MEDIA_TYPES } from "./corpora.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RequestFailure } from "../../src/errors.ts";
-import { readFeedUrl } from "../../src/feed-url.ts";
-import { type Operation, readOperations, writeResults } from "../../src/jsonapi/operations.ts";
-import { isMalformed, isObject, type Malformed } from "../../src/jsonapi/resource.ts";
-import { isRefusal, type Outcome } from "../../src/subscriptions.ts";
+import { RequestFailure } from "../../src/errors/catalog.ts";
+import { type Operation, readOperations, writeResults } from "../../src/http/api/documents/operations.ts";
+import { isMalformed, isObject, type Malformed } from "../../src/http/api/documents/resource.ts";
+import { readFeedUrl } from "../../src/lists/feed-url.ts";
+import { isRefusal, type Outcome } from "../../src/lists/subscription.ts";
 import { fc } from "../../test/support/properties.ts";
 import { fuzz } from "./fuzz.ts";
 import { type Corpus, documents, inputs } from "./inputs.ts";

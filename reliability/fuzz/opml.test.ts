@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { cleanFolder, cleanFolders, cleanTitle, readFolders, readTitle } from "../../src/details.ts";
-import { MAX_FEED_URL, readFeedUrl } from "../../src/feed-url.ts";
-import { Parser } from "../../src/http/parser.ts";
+import { Parser } from "../../src/http/wire/parser.ts";
+import { cleanFolder, cleanFolders, cleanTitle, readFolders, readTitle } from "../../src/lists/details.ts";
+import { MAX_FEED_URL, readFeedUrl } from "../../src/lists/feed-url.ts";
 import { type Entry, InvalidOpml } from "../../src/opml/entry.ts";
 import { readOpml } from "../../src/opml/read.ts";
 import { writeOpmlText } from "../../test/support/opml.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RequestFailure } from "../../src/errors.ts";
-import { readFeedUrl } from "../../src/feed-url.ts";
+import { RequestFailure } from "../../src/errors/catalog.ts";
+import { writeSubscriptionPage } from "../../src/http/api/documents/subscriptions.ts";
 import {
   type ListQuery,
   readChangesQuery,
@@ -11,7 +11,7 @@ import {
   readPageQuery,
   requireNoQuery,
 } from "../../src/jsonapi/query.ts";
-import { writeSubscriptionPage } from "../../src/jsonapi/subscriptions.ts";
+import { readFeedUrl } from "../../src/lists/feed-url.ts";
 import { QUERIES } from "./corpora.ts";
 import { fuzz } from "./fuzz.ts";
 import { inputs } from "./inputs.ts";

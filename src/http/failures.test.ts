@@ -2,13 +2,13 @@ import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { after, test } from "node:test";
 import { ATOMIC, add, callServer, newId } from "../../test/support/server.ts";
-import type { AccountStore } from "../account-store.ts";
-import type { AppStore } from "../app-store.ts";
-import { readConfig } from "../config.ts";
-import type { PeopleStore } from "../people-store.ts";
-import type { PodcastStore } from "../podcast-store.ts";
-import type { Store } from "../store.ts";
-import { StoreUnavailable } from "../subscriptions.ts";
+import type { AccountStore } from "../accounts/account-store.ts";
+import type { PeopleStore } from "../accounts/administration-store.ts";
+import type { AppStore } from "../apps/app-store.ts";
+import { readConfig } from "../config/config.ts";
+import { StoreUnavailable } from "../lists/subscription.ts";
+import type { PodcastStore } from "../podcasts/podcast-store.ts";
+import type { Store } from "../store/shared/contract.ts";
 import { createServer } from "./server.ts";
 
 /** A server whose store always fails, which a real one does not do on demand. */

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
-import type { Config } from "../config.ts";
-import { failure, type RequestFailure } from "../errors.ts";
-import { readBearer } from "./authenticate.ts";
-import type { ReadClient } from "./client-address.ts";
-import type { ReadProxyUser } from "./proxy-user.ts";
+import type { Config } from "../config/config.ts";
+import { failure, type RequestFailure } from "../errors/catalog.ts";
+import { readBearer } from "./auth/authenticate.ts";
+import type { ReadProxyUser } from "./auth/proxy-user.ts";
+import type { ReadClient } from "./wire/client-address.ts";
 
 export const MAX_HEADERS = 200;
 

@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { PodcastCounts } from "../podcast-store.ts";
-import type { FeedOutcome } from "../podcasts/feed.ts";
-import type { ConnectionCounts } from "../store.ts";
+import type { PodcastCounts } from "../podcasts/podcast-store.ts";
+import type { FeedOutcome } from "../podcasts/read/feed.ts";
+import type { ConnectionCounts } from "../store/shared/contract.ts";
 
 export interface Metrics {
   readonly contentType: string;

@@ -1,4 +1,6 @@
-import type { Accounts } from "../accounts.ts";
+import type { Accounts } from "../accounts/accounts.ts";
+import { Passkeys } from "../accounts/passkeys.ts";
+import type { Signatures } from "../accounts/signatures.ts";
 import {
   readActionListQuery,
   readChangesQuery,
@@ -9,32 +11,30 @@ import {
   readPodcastQuery,
   readRemovalsQuery,
 } from "../jsonapi/query.ts";
-import { Passkeys } from "../passkeys.ts";
-import type { Signatures } from "../signatures.ts";
-import { createAccountHandlers, createMeHandlers } from "./accounts.ts";
-import { MAX_ACTIONS_BYTES } from "./app-body.ts";
-import { createAppDataHandlers } from "./app-data.ts";
-import { createAppLoginHandlers } from "./app-logins.ts";
-import { createChangesHandler, createRemovalsHandler } from "./changes.ts";
-import { EVENT_STREAM, JSON_API_ATOMIC } from "./dialect.ts";
-import { docsRoutes } from "./docs-page.ts";
-import { createEventsHandler } from "./events.ts";
-import { createFeedSearchHandler } from "./feed-searches.ts";
-import { gpodderRoutes } from "./gpodder.ts";
+import { createAccountHandlers, createMeHandlers } from "./api/accounts.ts";
+import { createPeopleHandlers } from "./api/administration.ts";
+import { createAppDataHandlers } from "./api/app-data.ts";
+import { createAppLoginHandlers } from "./api/app-logins.ts";
+import { createChangesHandler, createRemovalsHandler } from "./api/changes.ts";
+import { createEventsHandler } from "./api/events.ts";
+import { createFeedSearchHandler } from "./api/feed-searches.ts";
+import { createOpmlHandlers, requireImportFileType } from "./api/imports.ts";
+import { createOperationsHandler } from "./api/operations.ts";
+import { createPasskeyHandlers } from "./api/passkeys.ts";
+import { createPodcastHandlers } from "./api/podcasts.ts";
+import { createSubscriptionHandlers } from "./api/subscriptions.ts";
+import { MAX_ACTIONS_BYTES } from "./apps/app-body.ts";
+import { gpodderRoutes } from "./apps/gpodder/routes.ts";
+import { nextcloudRoutes } from "./apps/nextcloud/routes.ts";
+import { CALLBACK, createOidcLoginHandlers } from "./auth/oidc-login.ts";
 import { createHealthHandlers } from "./health.ts";
-import { createOpmlHandlers, requireImportFileType } from "./imports.ts";
-import { nextcloudRoutes } from "./nextcloud.ts";
-import { CALLBACK, createOidcLoginHandlers } from "./oidc-login.ts";
-import { createOperationsHandler } from "./operations.ts";
-import { pageRoutes } from "./page.ts";
-import { Parser } from "./parser.ts";
-import { createPasskeyHandlers } from "./passkeys.ts";
-import { createPeopleHandlers } from "./people.ts";
-import { createPodcastHandlers } from "./podcasts.ts";
-import { respondContent } from "./respond.ts";
-import { anyQuery, costOfEverything, costOfPage, costOfRows, type Route, route } from "./router.ts";
-import type { Services } from "./services.ts";
-import { createSubscriptionHandlers } from "./subscriptions.ts";
+import { docsRoutes } from "./page/docs-page.ts";
+import { pageRoutes } from "./page/page.ts";
+import { EVENT_STREAM, JSON_API_ATOMIC } from "./wire/dialect.ts";
+import { Parser } from "./wire/parser.ts";
+import { respondContent } from "./wire/respond.ts";
+import { anyQuery, costOfEverything, costOfPage, costOfRows, type Route, route } from "./wire/router.ts";
+import type { Services } from "./wire/services.ts";
 
 /** A document with one subscription. */
 const MAX_SUBSCRIPTION_BYTES = 64 * 1024;

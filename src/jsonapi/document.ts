@@ -1,8 +1,8 @@
-import { failure } from "../errors.ts";
+import { failure } from "../errors/catalog.ts";
+import { isObject, notAnObject } from "../http/api/documents/resource.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
 import type { PageQuery } from "./query.ts";
-import { isObject, notAnObject } from "./resource.ts";
 
 export type Attributes = Readonly<Record<string, unknown>>;
 

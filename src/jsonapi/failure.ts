@@ -1,5 +1,5 @@
-import { escapeControlCharacters } from "../control-characters.ts";
-import type { ErrorObject } from "../errors.ts";
+import type { ErrorObject } from "../errors/catalog.ts";
+import { escapeControlCharacters } from "../util/control-characters.ts";
 import type { MediaType } from "./media-type.ts";
 
 /** An error may repeat what the client sent, and people read errors in terminals: control characters are escaped. */

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { parse } from "secure-json-parse";
-import { failure } from "../errors.ts";
+import { failure } from "../errors/catalog.ts";
 
 /** Maximum nesting of a document; valid ones have at most six levels. */
 export const MAX_DEPTH = 64;

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc, runs } from "../../test/support/properties.ts";
-import { RequestFailure } from "../errors.ts";
+import { RequestFailure } from "../errors/catalog.ts";
 import { ATOMIC, type MediaType, PLAIN } from "./media-type.ts";
 import { requireAccept, requireContentType } from "./negotiation.ts";
 

@@ -1,4 +1,4 @@
-import { failure } from "../errors.ts";
+import { failure } from "../errors/catalog.ts";
 import { JSON_API, type MediaType, PLAIN } from "./media-type.ts";
 
 /** Throws 415 unless a request body with this Content-Type can be read as `media`. */

@@ -1,7 +1,4 @@
-import { replaceControlCharacters } from "../control-characters.ts";
-import { failure } from "../errors.ts";
-import { readFeedUrl } from "../feed-url.ts";
-import { isState } from "../list-state.ts";
+import { failure } from "../errors/catalog.ts";
 import {
   PODCAST_FIELDS,
   PODCAST_TYPE,
@@ -9,7 +6,10 @@ import {
   SUBSCRIPTION_FIELDS,
   SUBSCRIPTION_TYPE,
   type SubscriptionField,
-} from "./resource.ts";
+} from "../http/api/documents/resource.ts";
+import { readFeedUrl } from "../lists/feed-url.ts";
+import { isState } from "../lists/state.ts";
+import { replaceControlCharacters } from "../util/control-characters.ts";
 
 export const DEFAULT_PAGE_SIZE = 25;
 export const MAX_PAGE_SIZE = 100;

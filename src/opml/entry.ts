@@ -1,4 +1,4 @@
-import type { FeedToImport } from "../imports.ts";
+import type { FeedToImport } from "../lists/imports.ts";
 
 /** One occurrence of a feed in a file. */
 export type Entry = FeedToImport;

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fc, runs } from "../../test/support/properties.ts";
-import { MAX_TITLE } from "../details.ts";
-import { readFeedUrl } from "../feed-url.ts";
+import { MAX_TITLE } from "../lists/details.ts";
+import { readFeedUrl } from "../lists/feed-url.ts";
 import { type Entry, InvalidOpml } from "./entry.ts";
 import { MAX_ENTRIES, readOpml } from "./read.ts";
 

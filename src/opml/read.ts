@@ -2,8 +2,8 @@ import { isUtf8 } from "node:buffer";
 import { TextDecoder } from "node:util";
 import { decodeHTMLStrict } from "entities/decode";
 import { Tokenizer, type TokenizerCallbacks } from "htmlparser2";
-import { cleanFolder, cleanFolders, cleanTitle, MAX_FOLDER_LEVELS, MAX_FOLDERS } from "../details.ts";
-import { MAX_FEED_URL, readFeedUrl } from "../feed-url.ts";
+import { cleanFolder, cleanFolders, cleanTitle, MAX_FOLDER_LEVELS, MAX_FOLDERS } from "../lists/details.ts";
+import { MAX_FEED_URL, readFeedUrl } from "../lists/feed-url.ts";
 import { type Entry, InvalidOpml } from "./entry.ts";
 
 /** Maximum number of entries in one file. */

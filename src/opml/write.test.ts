@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { writeOpmlText } from "../../test/support/opml.ts";
 import { fc, runs } from "../../test/support/properties.ts";
-import { cleanFolder, cleanFolders, cleanTitle, MAX_FOLDERS } from "../details.ts";
-import { readFeedUrl } from "../feed-url.ts";
+import { cleanFolder, cleanFolders, cleanTitle, MAX_FOLDERS } from "../lists/details.ts";
+import { readFeedUrl } from "../lists/feed-url.ts";
 import type { Entry } from "./entry.ts";
 import { readOpml } from "./read.ts";
 

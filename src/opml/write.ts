@@ -1,5 +1,5 @@
-import type { Store } from "../store.ts";
-import { type Subscription, subscriptionBatches, type UserId } from "../subscriptions.ts";
+import { type Subscription, subscriptionBatches, type UserId } from "../lists/subscription.ts";
+import type { Store } from "../store/shared/contract.ts";
 
 /**
  * The list to export: all subscriptions in the order of the list, and a way to read some of them again by their ids.

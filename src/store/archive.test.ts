@@ -4,14 +4,14 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryFolder } from "../../test/support/server.ts";
-import { UserError } from "../user-error.ts";
-import { describeArchive, fill, readAll } from "./archive.suite.ts";
-import { Checksum } from "./checksum.ts";
-import { engineFor, inspectDatabase } from "./engines.ts";
-import { makeSingleFile, replaceFile } from "./sqlite-archive.ts";
-import { backUpFile, checkFile, readBackup } from "./sqlite-backup.ts";
-import { NEWEST_VERSION } from "./sqlite-schema.ts";
-import { type Row, TABLES } from "./tables.ts";
+import { UserError } from "../util/user-error.ts";
+import { engineFor, inspectDatabase } from "./open.ts";
+import { Checksum } from "./shared/checksum.ts";
+import { type Row, TABLES } from "./shared/tables.ts";
+import { makeSingleFile, replaceFile } from "./sqlite/archive.ts";
+import { backUpFile, checkFile, readBackup } from "./sqlite/backup.ts";
+import { NEWEST_VERSION } from "./sqlite/schema.ts";
+import { describeArchive, fill, readAll } from "./suites/archive.suite.ts";
 
 const newFile = () => join(temporaryFolder(), "earmark.db");
 

@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { fill, readAll } from "../../src/store/archive.suite.ts";
-import { inspectDatabase } from "../../src/store/engines.ts";
-import { NEWEST_VERSION } from "../../src/store/postgres-schema.ts";
-import { asUser } from "../../src/subscriptions.ts";
+import { asUser } from "../../src/lists/subscription.ts";
+import { inspectDatabase } from "../../src/store/open.ts";
+import { NEWEST_VERSION } from "../../src/store/postgres/schema.ts";
+import { fill, readAll } from "../../src/store/suites/archive.suite.ts";
 import {
   addNode,
   createClusterDatabase,

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import pg from "pg";
-import { DISTRIBUTED_TABLES } from "../../src/store/postgres-cluster.ts";
+import { DISTRIBUTED_TABLES } from "../../src/store/postgres/cluster.ts";
 import { createDistributedDatabase } from "../support/citus.ts";
 import type { Statement } from "../support/record-statements.ts";
 

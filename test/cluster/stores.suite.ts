@@ -1,5 +1,5 @@
-import { describeArchive } from "../../src/store/archive.suite.ts";
-import { describeStore } from "../../src/store/contract.suite.ts";
+import { describeArchive } from "../../src/store/suites/archive.suite.ts";
+import { describeStore } from "../../src/store/suites/contract.suite.ts";
 import { createDistributedDatabase, overAllNodes } from "../support/citus.ts";
 import { open } from "../support/postgres-stores.ts";
 

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { isAccountRefusal } from "../../src/account-refusals.ts";
-import { Accounts } from "../../src/accounts.ts";
-import { startAppLogin } from "../../src/app-logins.ts";
-import { linkIdentity } from "../../src/identities.ts";
-import { Signatures } from "../../src/signatures.ts";
-import type { Store } from "../../src/store.ts";
-import { asUser } from "../../src/subscriptions.ts";
+import { Accounts } from "../../src/accounts/accounts.ts";
+import { linkIdentity } from "../../src/accounts/linked-users.ts";
+import { isAccountRefusal } from "../../src/accounts/refusals.ts";
+import { Signatures } from "../../src/accounts/signatures.ts";
+import { startAppLogin } from "../../src/apps/logins.ts";
+import { asUser } from "../../src/lists/subscription.ts";
+import type { Store } from "../../src/store/shared/contract.ts";
 import {
   ARTWORK,
   bearer,

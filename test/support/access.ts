@@ -1,5 +1,5 @@
-import type { Access } from "../../src/http/authenticate.ts";
-import type { Route } from "../../src/http/router.ts";
+import type { Access } from "../../src/http/auth/authenticate.ts";
+import type { Route } from "../../src/http/wire/router.ts";
 import { document, exchange, fromElsewhere, type SignedIn, writeRequest } from "./accounts.ts";
 import type { Later } from "./postgres.ts";
 import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./server.ts";

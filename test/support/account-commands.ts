@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
-import { isAccountRefusal } from "../../src/account-refusals.ts";
-import { Accounts } from "../../src/accounts.ts";
-import type { Store } from "../../src/store.ts";
-import { asUser } from "../../src/subscriptions.ts";
+import { Accounts } from "../../src/accounts/accounts.ts";
+import { isAccountRefusal } from "../../src/accounts/refusals.ts";
+import { asUser } from "../../src/lists/subscription.ts";
+import type { Store } from "../../src/store/shared/contract.ts";
 import { createAccount } from "./accounts.ts";
 import { lines, runInProcess, serveInProcess, withStore } from "./commands.ts";
 import { sharedPostgres } from "./postgres.ts";

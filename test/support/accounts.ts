@@ -2,12 +2,12 @@ import { argon2Sync, randomBytes, randomInt } from "node:crypto";
 import { once } from "node:events";
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { isAccountRefusal } from "../../src/account-refusals.ts";
-import { NOBODY } from "../../src/account-store.ts";
-import { Accounts } from "../../src/accounts.ts";
-import { People } from "../../src/people.ts";
-import type { Store } from "../../src/store.ts";
-import { asUser, type UserId } from "../../src/subscriptions.ts";
+import { NOBODY } from "../../src/accounts/account-store.ts";
+import { Accounts } from "../../src/accounts/accounts.ts";
+import { People } from "../../src/accounts/administration.ts";
+import { isAccountRefusal } from "../../src/accounts/refusals.ts";
+import { asUser, type UserId } from "../../src/lists/subscription.ts";
+import type { Store } from "../../src/store/shared/contract.ts";
 import { type CallOptions, callServer, isStream, PLAIN } from "./server.ts";
 
 /** Someone with an account who is signed in. */

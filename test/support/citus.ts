@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { engineFor } from "../../src/store/engines.ts";
+import { engineFor } from "../../src/store/open.ts";
 import { query, setNewEpoch } from "./postgres-cluster.ts";
 
 /** URLs of the nodes of a running Citus cluster, the coordinator first. Empty without TEST_CITUS_URLS. */

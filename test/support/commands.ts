@@ -1,9 +1,9 @@
 import { PassThrough } from "node:stream";
 import { text } from "node:stream/consumers";
 import { after } from "node:test";
-import { type HostProcess, runCommandLine } from "../../src/commands/command-line.ts";
-import { openStore } from "../../src/store/engines.ts";
-import type { Store } from "../../src/store.ts";
+import { type HostProcess, runCommandLine } from "../../src/cli/command-line.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { Store } from "../../src/store/shared/contract.ts";
 import "./fast-passwords.ts";
 import { cleanEnvironment, type Ended, type Server, whenListening } from "./process.ts";
 

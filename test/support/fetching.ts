@@ -1,14 +1,14 @@
 import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { NOBODY } from "../../src/account-store.ts";
-import { readFeedUrl } from "../../src/feed-url.ts";
-import type { Podcast, PodcastRecord, StoredArtwork, SubscribedFeed } from "../../src/podcast-store.ts";
-import { ChildProcessArtworkScaler } from "../../src/podcasts/artwork.ts";
-import type { FeedOutcome } from "../../src/podcasts/feed.ts";
-import { Fetcher } from "../../src/podcasts/fetcher.ts";
-import { Scheduler, type SchedulerOptions } from "../../src/podcasts/scheduler.ts";
-import type { Store } from "../../src/store.ts";
-import { asUser, LOCAL_USER, type UserId } from "../../src/subscriptions.ts";
+import { NOBODY } from "../../src/accounts/account-store.ts";
+import { readFeedUrl } from "../../src/lists/feed-url.ts";
+import { asUser, LOCAL_USER, type UserId } from "../../src/lists/subscription.ts";
+import { ChildProcessArtworkScaler } from "../../src/podcasts/artwork/artwork.ts";
+import { Fetcher } from "../../src/podcasts/fetch/fetcher.ts";
+import type { Podcast, PodcastRecord, StoredArtwork, SubscribedFeed } from "../../src/podcasts/podcast-store.ts";
+import type { FeedOutcome } from "../../src/podcasts/read/feed.ts";
+import { Scheduler, type SchedulerOptions } from "../../src/podcasts/schedule/scheduler.ts";
+import type { Store } from "../../src/store/shared/contract.ts";
 import type { Later } from "./postgres.ts";
 import { newId } from "./server.ts";
 

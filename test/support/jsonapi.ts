@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { RequestFailure } from "../../src/errors.ts";
-import type { RequestedAddition } from "../../src/jsonapi/resource.ts";
-import type { Subscription } from "../../src/subscriptions.ts";
+import { RequestFailure } from "../../src/errors/catalog.ts";
+import type { RequestedAddition } from "../../src/http/api/documents/resource.ts";
+import type { Subscription } from "../../src/lists/subscription.ts";
 
 /** A subscription in its forms, for tests of documents. */
 export const ID = "00000000-0000-4000-8000-00000000000a";

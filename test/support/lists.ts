@@ -6,7 +6,7 @@ import {
   type Subscription,
   type SubscriptionStore,
   type UserId,
-} from "../../src/subscriptions.ts";
+} from "../../src/lists/subscription.ts";
 
 /** Additions of the feeds with these numbers. */
 export function additionsOf(from: number, count = 1): Addition[] {

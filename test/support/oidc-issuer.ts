@@ -5,8 +5,8 @@ import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { after } from "node:test";
 import { exportJWK, generateKeyPair, type JWK, type JWTHeaderParameters, SignJWT } from "jose";
-import { RequestFailure } from "../../src/errors.ts";
-import { createJwtVerifier, type JwtVerifierOptions } from "../../src/http/jwt-verifier.ts";
+import { RequestFailure } from "../../src/errors/catalog.ts";
+import { createJwtVerifier, type JwtVerifierOptions } from "../../src/http/auth/jwt-verifier.ts";
 
 export const AUDIENCE = "https://earmark.example/";
 export const DISCOVERY = "/.well-known/openid-configuration";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { isAccountRefusal } from "../../src/account-refusals.ts";
-import { Accounts } from "../../src/accounts.ts";
+import { Accounts } from "../../src/accounts/accounts.ts";
+import { isAccountRefusal } from "../../src/accounts/refusals.ts";
 import { one } from "./access.ts";
 import { document as documentWith, fromElsewhere, signIn, signUp } from "./accounts.ts";
 import { PLAIN, type TestServer } from "./server.ts";

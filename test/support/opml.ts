@@ -1,7 +1,7 @@
-import { guidOf } from "../../src/feed-url.ts";
+import { guidOf } from "../../src/lists/feed-url.ts";
+import type { Subscription } from "../../src/lists/subscription.ts";
 import type { Entry } from "../../src/opml/entry.ts";
 import { writeOpml } from "../../src/opml/write.ts";
-import type { Subscription } from "../../src/subscriptions.ts";
 
 /** The OPML file with these feeds. */
 export async function writeOpmlText(feeds: readonly Entry[]): Promise<string> {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Locator, Page } from "playwright-core";
-import { Accounts } from "../../src/accounts.ts";
-import { asUser, subscriptionBatches, type UserId } from "../../src/subscriptions.ts";
+import { Accounts } from "../../src/accounts/accounts.ts";
+import { asUser, subscriptionBatches, type UserId } from "../../src/lists/subscription.ts";
 import { en, type Words } from "../../web/src/words/en.ts";
 import { type SignedIn, signUp } from "./accounts.ts";
 import { launch, type PageOptions, type WatchedPage } from "./browser.ts";

@@ -1,8 +1,8 @@
 import { after } from "node:test";
-import { openStore } from "../../src/store/engines.ts";
-import type { StoreOptions } from "../../src/store/store-options.ts";
-import type { Store } from "../../src/store.ts";
-import { StoreUnavailable, type SubscriptionStore } from "../../src/subscriptions.ts";
+import { StoreUnavailable, type SubscriptionStore } from "../../src/lists/subscription.ts";
+import { openStore } from "../../src/store/open.ts";
+import type { Store } from "../../src/store/shared/contract.ts";
+import type { StoreOptions } from "../../src/store/shared/options.ts";
 import { CONNECT_TIMEOUT, type SharedPostgres } from "./postgres.ts";
 import { startProxy, type Wire } from "./proxy.ts";
 

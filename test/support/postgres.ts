@@ -6,9 +6,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after } from "node:test";
 import { fileURLToPath } from "node:url";
-import { engineFor } from "../../src/store/engines.ts";
-import { codeOf } from "../../src/store/postgres-connection.ts";
-import { MIGRATIONS } from "../../src/store/postgres-migrations.ts";
+import { engineFor } from "../../src/store/open.ts";
+import { codeOf } from "../../src/store/postgres/connection.ts";
+import { MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { createDistributedDatabase, databaseOn, NODES } from "./citus.ts";
 import {
   type Cluster,

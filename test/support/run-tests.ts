@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 /** The tests of the HTTP API that run a second time, on PostgreSQL. */
 export const API_TESTS = [
-  "src/http/{operations,updates,changes,events,subscriptions,imports,quota,app-authentication,nextcloud}.test.ts",
+  "src/http/{api/{operations,updates,changes,events,subscriptions,imports,quota},auth/app-authentication,apps/nextcloud/routes}.test.ts",
   "test/{access-apps,access-ends-apps,clock-steps,podcasts-api,podcasts-fair,podcasts-fetch,podcasts-private,podcasts-spellings,properties}*.test.ts",
   "test/apps/*.test.ts",
 ];
@@ -16,8 +16,8 @@ export const API_TESTS = [
  * cost.
  */
 const ALONE = [
-  "src/http/{body,body-framing,event-hub,pipelining,timeouts}.test.ts",
-  "src/{limits,passwords,opml/read,store/archive}.test.ts",
+  "src/http/{wire/{body,body-framing,pipelining,timeouts},api/event-hub}.test.ts",
+  "src/{accounts/{rate-limits,passwords},opml/read,store/archive}.test.ts",
   "reliability/linear-*.test.ts",
 ];
 

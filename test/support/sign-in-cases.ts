@@ -1,6 +1,6 @@
-import { Accounts } from "../../src/accounts.ts";
-import { linkIdentity } from "../../src/identities.ts";
-import { asUser } from "../../src/subscriptions.ts";
+import { Accounts } from "../../src/accounts/accounts.ts";
+import { linkIdentity } from "../../src/accounts/linked-users.ts";
+import { asUser } from "../../src/lists/subscription.ts";
 import { document as documentWith } from "./accounts.ts";
 import { createPasskey } from "./passkeys.ts";
 import { PLAIN, type TestServer } from "./server.ts";

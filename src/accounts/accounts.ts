@@ -1,0 +1,400 @@
+import { hash, randomBytes, randomInt, randomUUID } from "node:crypto";
+import { AccessRevoked, asUser, type Caller, COMMAND_LINE, LOCAL_USER, type UserId } from "../lists/subscription.ts";
+import {
+  type Account,
+  type AccountStore,
+  type Credential,
+  type IssuedCredential,
+  isValidAt,
+  lastUse,
+  type NewCredential,
+  type NewPassword,
+  type RequestedCredential,
+  type Scope,
+  type StoredAccount,
+} from "./account-store.ts";
+import { Attempts, type Networks } from "./attempts.ts";
+import { CredentialCache, waitForCachesToExpire } from "./credential-cache.ts";
+import { FailedGuesses } from "./failed-guesses.ts";
+import { NAME_RULES, OIDC_PREFIX, readName, referenceOf } from "./names.ts";
+import { hashPassword, validatePassword, verifyPassword } from "./passwords.ts";
+import type { MonotonicClock } from "./rate-limits.ts";
+import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
+
+/** The longest secret of any kind; longer ones are rejected without hashing them. */
+export const MAX_SECRET = 256;
+export const TOKEN_PREFIX = "emk_";
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+/** A session expires after this time even if it is in use. */
+export const SESSION_MS = 90 * DAY_MS;
+/** How stale `usedAt` may be. */
+const TOUCH_MS = 5 * 60 * 1_000;
+
+export const MAX_TOKENS = 100;
+export const MAX_SESSIONS = 100;
+
+/** Kinds of credentials that users manage themselves. */
+export type UserManagedKind = "token" | "session" | "passkey" | "identity";
+/** Removing one of these ends the sessions that may have been opened with it, as a new password does. */
+const SIGN_IN_KINDS: ReadonlySet<Credential["kind"]> = new Set(["passkey", "identity"]);
+
+/** The SHA-256 of a secret, in base64url. A secret has 256 random bits, so a slower hash would add nothing. */
+export function hashSecret(secret: string): string {
+  return hash("sha256", secret, "base64url");
+}
+
+export interface PasswordAttempt {
+  readonly name: string;
+  readonly password: string;
+  readonly networks: Networks;
+}
+
+/** The credential that a request was made with. */
+export interface VerifiedCredential extends Credential {
+  readonly hash: string;
+}
+
+/** Everything people can do with accounts. Nothing else uses the account store. */
+export class Accounts {
+  readonly #store: AccountStore;
+  readonly #isSignUpOpen: boolean;
+  readonly #cache = new CredentialCache<VerifiedCredential>();
+  readonly #failedGuesses: FailedGuesses;
+  readonly #attempts: Attempts;
+
+  constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }, limiterClock?: MonotonicClock) {
+    this.#store = store;
+    this.#attempts = new Attempts(store.sharedLimits, limiterClock);
+    this.#failedGuesses = new FailedGuesses(limiterClock);
+    this.#isSignUpOpen = signUp;
+  }
+
+  /** The credential with this secret; undefined if it is unknown, revoked, expired or of another kind. */
+  async verifyCredential(secret: string, kind: Credential["kind"], at: Date): Promise<VerifiedCredential | undefined> {
+    return secret.length > MAX_SECRET ? undefined : this.verifyHash(hashSecret(secret), kind, at);
+  }
+
+  /** The same, given the hash of the secret, for callers that have already verified the secret in another way. */
+  async verifyHash(hash: string, kind: Credential["kind"], at: Date): Promise<VerifiedCredential | undefined> {
+    const find = () => this.verifyUncached(hash, kind, at);
+    const credential = await this.#cache.get(`${kind} ${hash}`, find);
+    // A cached session may look expired only because its last use is newer than the cached one.
+    return credential === undefined || isValidAt(credential, at) ? credential : find();
+  }
+
+  /** The credential with this hash, of any kind, even if it has expired. */
+  findCredential(hash: string): Promise<Credential | undefined> {
+    return this.#store.findCredential(hash);
+  }
+
+  /** `verifyHash` without the cache. */
+  async verifyUncached(hash: string, kind: Credential["kind"], at: Date): Promise<VerifiedCredential | undefined> {
+    const credential = await this.findCredential(hash);
+    if (credential?.kind !== kind || !isValidAt(credential, at)) return undefined;
+    if (credential.usedAt === undefined || at.getTime() - credential.usedAt.getTime() >= TOUCH_MS) {
+      this.#store.touchCredential(hash, at).catch(() => undefined); // Not awaited, and harmless if it fails.
+    }
+    return { ...credential, hash };
+  }
+
+  /** Opens a session. */
+  async signIn(
+    { label, ...attempt }: PasswordAttempt & { label: string },
+    at: Date,
+  ): Promise<IssuedCredential | AccountRefusal> {
+    const found = await this.checkPassword(attempt, at);
+    if (isAccountRefusal(found)) return found;
+    return this.openSession(found.account, { passwordHash: found.passwordHash }, label, at);
+  }
+
+  /** Counts an attempt to sign in without a password. Undefined if there were not too many. */
+  async countAttempt(networks: Networks, at: Date): Promise<AccountRefusal | undefined> {
+    const waitMs = await this.#attempts.count(networks, undefined, at);
+    return waitMs > 0 ? { reason: "too-often", waitMs } : undefined;
+  }
+
+  /** Counts the attempt. An unknown name takes as long as a wrong password, and is refused in the same way. */
+  async checkPassword(
+    { name: typed, password, networks }: PasswordAttempt,
+    at: Date,
+  ): Promise<StoredAccount | AccountRefusal> {
+    const name = readName(typed);
+    const network = widestNetwork(networks);
+    const waitMs =
+      (await this.#attempts.count(networks, name ?? "", at)) || (await this.#failedGuesses.delay(name ?? "", network));
+    if (waitMs > 0) return { reason: "too-often", waitMs };
+    const found = name === undefined ? undefined : await this.#store.find(name, "");
+    if (!(await verifyPassword(password, found?.passwordHash, network)) || found === undefined) {
+      this.#failedGuesses.record(name ?? "", network);
+      return { reason: "wrong-password" };
+    }
+    // Only the owner may learn that the account is disabled.
+    return found.account.disabledAt === undefined ? found : { reason: "disabled" };
+  }
+
+  /** Opens a session, provided that the user still has this password and the credential they signed in with. */
+  async openSession(
+    { user }: Pick<Account, "user">,
+    { passwordHash, credentialHash }: { readonly passwordHash?: string; readonly credentialHash?: string | undefined },
+    label: string,
+    at: Date,
+  ): Promise<IssuedCredential | AccountRefusal> {
+    const conditions = { atMost: MAX_SESSIONS, ...(passwordHash === undefined ? {} : { passwordHash }) };
+    for (;;) {
+      const session = { kind: "session", user, scope: "write", label, expiresAt: addMs(at, SESSION_MS) } as const;
+      const issued = await this.issue({ ...asUser(user), credentialHash }, session, "", at, conditions);
+      if (!isAccountRefusal(issued)) return issued;
+      if (issued.reason !== "full") return { reason: "wrong-password" };
+      const sessions = await this.#store.listCredentials(user, "session");
+      const [leastRecentlyUsed] = sessions.toSorted((a, b) => lastUse(a) - lastUse(b));
+      if (leastRecentlyUsed !== undefined)
+        await this.removeCredential(asUser(user), "session", leastRecentlyUsed.id, at);
+    }
+  }
+
+  /** Creates an account by invitation, or for anyone where sign-up is open, and signs in. */
+  async signUp(
+    request: PasswordAttempt & { invitation: string | undefined; label: string; address: string },
+    at: Date,
+  ): Promise<IssuedCredential | AccountRefusal> {
+    const { name, password, invitation, networks, label, address } = request;
+    const refusal = await this.countAttempt(networks, at);
+    if (refusal !== undefined) return refusal;
+    const kind = invitation === undefined ? undefined : await this.#kindOfInvitation(invitation, at);
+    if (invitation !== undefined && kind === undefined) return { reason: "invalid-invitation" };
+    if (invitation === undefined && !this.#isSignUpOpen) return { reason: "sign-up-closed" };
+    const options = { isCreatedByOperator: kind === "setup", invitation, network: widestNetwork(networks), address };
+    const created = await this.#create(name, password, at, options);
+    if (isAccountRefusal(created)) return created;
+    return this.openSession(created, { passwordHash: created.passwordHash }, label, at);
+  }
+
+  async #kindOfInvitation(secret: string, at: Date): Promise<"invitation" | "setup" | undefined> {
+    if ((await this.verifyCredential(secret, "invitation", at)) !== undefined) return "invitation";
+    if ((await this.verifyCredential(secret, "setup", at)) === undefined) return undefined;
+    return (await this.isEmpty()) ? "setup" : undefined;
+  }
+
+  /** Creates an account with a password, on behalf of the operator. */
+  create(name: string, password: string, at: Date): Promise<{ user: UserId; passwordHash: string } | AccountRefusal> {
+    return this.#create(name, password, at, { isCreatedByOperator: true });
+  }
+
+  async #create(
+    typed: string,
+    password: string,
+    at: Date,
+    options: { isCreatedByOperator: boolean; invitation?: string | undefined; network?: string; address?: string },
+  ): Promise<{ user: UserId; passwordHash: string } | AccountRefusal> {
+    const { isCreatedByOperator, invitation, network, address } = options;
+    const name = readName(typed);
+    if (name === undefined) return { reason: "invalid", member: "name", detail: `A name ${NAME_RULES}` };
+    const problem = await validatePassword(password, name);
+    if (problem !== undefined) return { reason: "invalid", member: "password", detail: `The password ${problem}` };
+    const passwordHash = await hashPassword(password, network);
+    const invitationHash = invitation === undefined ? undefined : hashSecret(invitation);
+    const account = { name, issuer: "", passwordHash, isCreatedByOperator, invitationHash };
+    const actor = address === undefined ? COMMAND_LINE : { name, address };
+    const user = await this.#store.create(newUserId(), { ...account, actor }, at);
+    return typeof user === "string" ? { reason: user } : { user, passwordHash };
+  }
+
+  /**
+   * The account of a user that an identity provider or a proxy has authenticated. If there is none, creates it without a
+   * password for the client at `address`, unless that is undefined.
+   */
+  async findOrCreate(
+    name: string,
+    issuer: string,
+    address: string | undefined,
+    at: Date,
+  ): Promise<StoredAccount | undefined> {
+    const found = await this.find(name, issuer);
+    if (found !== undefined || address === undefined) return found;
+    const account = { name, issuer, passwordHash: "", isCreatedByOperator: false, invitationHash: undefined };
+    await this.#store.create(newUserId(), { ...account, actor: { name: referenceOf(account), address } }, at);
+    // A concurrent request may have created it first.
+    return this.find(name, issuer);
+  }
+
+  /**
+   * Finds an account by its name, or by `oidc:` and the user's subject at the identity provider. Names have no colon, so
+   * nobody can choose one that refers to somebody else.
+   */
+  async findByName(typed: string, issuer?: string): Promise<Account | undefined> {
+    if (typed.startsWith(OIDC_PREFIX))
+      return issuer === undefined ? undefined : (await this.find(typed.slice(OIDC_PREFIX.length), issuer))?.account;
+    const name = readName(typed);
+    return name === undefined ? undefined : (await this.#store.find(name, ""))?.account;
+  }
+
+  /** Finds an account by its user id or its name. */
+  find(key: UserId | string, issuer = ""): Promise<StoredAccount | undefined> {
+    return typeof key === "number" ? this.#store.get(key) : this.#store.find(key, issuer);
+  }
+
+  isEmpty(): Promise<boolean> {
+    return this.#store.isEmpty();
+  }
+
+  async get(user: UserId): Promise<Account | undefined> {
+    return (await this.#store.get(user))?.account;
+  }
+
+  /** Deletes the account of the caller, or of another user, with everything that belongs to it. */
+  async delete(caller: Caller, at: Date, user = caller.user): Promise<AccountRefusal | undefined> {
+    const outcome = await this.#store.delete(caller, at, user);
+    await waitForCachesToExpire();
+    return outcome === "deleted" ? undefined : { reason: outcome };
+  }
+
+  async changePassword(
+    caller: Caller,
+    change: { current: string; password: string; revokesTokens: boolean; session: string; networks: Networks },
+    at: Date,
+  ): Promise<AccountRefusal | undefined> {
+    const { current, password, revokesTokens, session, networks } = change;
+    const waitMs = await this.#attempts.count(networks, `#${caller.user}`, at);
+    if (waitMs > 0) return { reason: "too-often", waitMs };
+    const network = widestNetwork(networks);
+    const found = await this.#store.get(caller.user);
+    if (found?.passwordHash === "") return { reason: "no-password" };
+    if (!(await verifyPassword(current, found?.passwordHash, network)) || found === undefined)
+      return { reason: "wrong-password" };
+    const options = { keepSession: session, expectedHash: found.passwordHash, revokesTokens };
+    const set = await this.#setPassword(caller, found.account.name, password, at, options, network);
+    return isAccountRefusal(set) ? set : undefined;
+  }
+
+  /** Sets a user's password on behalf of the operator. Ends all sessions. */
+  async setPassword(
+    { user, name }: Account,
+    password: string,
+    at: Date,
+    revokesTokens = false,
+  ): Promise<AccountRefusal | undefined> {
+    const options = { revokesTokens, resetBy: COMMAND_LINE };
+    const set = await this.#setPassword(asUser(user), name, password, at, options);
+    return isAccountRefusal(set) ? set : undefined;
+  }
+
+  /** Sets a password with the secret of a reset link, which can be used once, and signs in. */
+  async resetPassword(
+    reset: Omit<PasswordAttempt, "name"> & { link: string; revokesTokens: boolean; label: string; address: string },
+    at: Date,
+  ): Promise<IssuedCredential | AccountRefusal> {
+    const { link, password, revokesTokens, networks, label, address } = reset;
+    const refusal = await this.countAttempt(networks, at);
+    if (refusal !== undefined) return refusal;
+    const credential = await this.verifyCredential(link, "password-reset", at);
+    const account = credential && (await this.get(credential.user));
+    if (credential === undefined || account === undefined) return { reason: "invalid-link" };
+    const caller = { ...asUser(account.user), credentialHash: credential.hash };
+    const options = { revokesTokens, resetBy: { name: account.name, address } };
+    try {
+      const set = await this.#setPassword(caller, account.name, password, at, options, widestNetwork(networks));
+      return isAccountRefusal(set) ? set : this.openSession(account, set, label, at);
+    } catch (error) {
+      // Somebody else was faster, or the link was revoked.
+      if (error instanceof AccessRevoked) return { reason: "invalid-link" };
+      throw error;
+    }
+  }
+
+  /** Returns the hash of the new password. */
+  async #setPassword(
+    caller: Caller,
+    name: string,
+    password: string,
+    at: Date,
+    options: Omit<NewPassword, "passwordHash">,
+    network?: string,
+  ): Promise<{ passwordHash: string } | AccountRefusal> {
+    const problem = await validatePassword(password, name);
+    if (problem !== undefined) return { reason: "invalid", member: "password", detail: `The password ${problem}` };
+    const passwordHash = await hashPassword(password, network);
+    const isSet = await this.#store.setPassword(caller, { passwordHash, ...options }, at);
+    await waitForCachesToExpire();
+    if (isSet) return { passwordHash };
+    // The account was deleted or its password changed meanwhile.
+    return { reason: options.expectedHash === undefined ? "gone" : "wrong-password" };
+  }
+
+  createToken(
+    caller: Caller,
+    { label, scope, expiresAt }: { label: string; scope: Scope; expiresAt: Date | undefined },
+    at: Date,
+  ): Promise<IssuedCredential | AccountRefusal> {
+    const token = { kind: "token", user: caller.user, scope, label, expiresAt } as const;
+    return this.issue(caller, token, TOKEN_PREFIX, at, { atMost: MAX_TOKENS });
+  }
+
+  /** Oldest first, including expired ones. */
+  listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
+    return this.#store.listCredentials(user, kind);
+  }
+
+  /** When it resolves, no process accepts the credential any more. False if there is no such credential. */
+  async removeCredential(
+    caller: Caller,
+    kind: UserManagedKind | "invitation",
+    id: string,
+    at: Date,
+    keepSession?: string,
+  ): Promise<boolean> {
+    const sessionsToEnd = SIGN_IN_KINDS.has(kind) ? { except: keepSession } : undefined;
+    const isRemoved = await this.#store.removeCredential(caller, kind, id, at, sessionsToEnd);
+    await waitForCachesToExpire();
+    return isRemoved;
+  }
+
+  replaceLabel(hash: string, expected: string, label: string): Promise<boolean> {
+    return this.#store.replaceLabel(hash, expected, label);
+  }
+
+  /** Creates a secret and adds its credential. */
+  async issue(
+    caller: Caller,
+    requested: RequestedCredential,
+    prefix: string,
+    at: Date,
+    conditions: Pick<NewCredential, "atMost" | "passwordHash">,
+  ): Promise<IssuedCredential | AccountRefusal> {
+    const secret = prefix + randomBytes(32).toString("base64url");
+    const credential = await this.addCredential(caller, requested, hashSecret(secret), at, conditions);
+    return isAccountRefusal(credential) ? credential : { credential, secret };
+  }
+
+  /** Adds a credential whose secret only its holder knows. `gone` if there is another with this hash. */
+  async addCredential(
+    caller: Caller,
+    requested: RequestedCredential,
+    hash: string,
+    at: Date,
+    conditions: Pick<NewCredential, "atMost" | "passwordHash">,
+  ): Promise<Credential | AccountRefusal> {
+    const credential = { ...requested, id: randomUUID(), createdAt: at, usedAt: undefined };
+    const outcome = await this.#store.addCredential(caller, { credential, hash, ...conditions });
+    return outcome === "added" ? credential : { reason: outcome };
+  }
+
+  /** Deletes expired data, and finishes interrupted deletions. */
+  sweep(at: Date): Promise<void> {
+    return this.#store.sweep(at);
+  }
+}
+
+/** The network used for fair scheduling of password hashing. */
+function widestNetwork(networks: Networks): string {
+  return networks.at(-1) ?? "";
+}
+
+export function addMs(at: Date, ms: number): Date {
+  return new Date(at.getTime() + ms);
+}
+
+/** Random, so that it does not reveal how many users there are. */
+function newUserId(): UserId {
+  return randomInt(LOCAL_USER + 1, 2 ** 48 - 1);
+}

@@ -1,0 +1,102 @@
+import { asUser, type Caller, type PageRange, type UserId } from "../lists/subscription.ts";
+import { type Credential, type IssuedCredential, NOBODY } from "./account-store.ts";
+import { type Accounts, addMs } from "./accounts.ts";
+import type { AdminAction, PeopleStore } from "./administration-store.ts";
+import { waitForCachesToExpire } from "./credential-cache.ts";
+import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1_000;
+const SETUP_MS = DAY_MS;
+const RESET_MS = DAY_MS;
+export const INVITATION_DAYS = 7;
+
+export const INVITATION_PREFIX = "emi_";
+const RESET_PREFIX = "emr_";
+
+export const MAX_INVITATIONS = 1_000;
+export const MAX_RESET_LINKS = 10;
+/** Maximum number of users seen today that a process remembers. */
+const MAX_SEEN = 10_000;
+
+/** What administrators do: manage other accounts, invitations and reset links, and read the audit log. */
+export class People {
+  readonly #store: PeopleStore;
+  readonly #accounts: Accounts;
+  #today = Number.NaN;
+  readonly #seenToday = new Set<UserId>();
+
+  constructor(store: PeopleStore, accounts: Accounts) {
+    this.#store = store;
+    this.#accounts = accounts;
+  }
+
+  page(range: PageRange): ReturnType<PeopleStore["page"]> {
+    return this.#store.page(range);
+  }
+
+  get(user: UserId): ReturnType<PeopleStore["get"]> {
+    return this.#store.get(user);
+  }
+
+  auditLog(range: PageRange): ReturnType<PeopleStore["auditLog"]> {
+    return this.#store.auditLog(range);
+  }
+
+  /** Once it resolves, the change is in effect in every process. */
+  async change(caller: Caller, user: UserId, action: AdminAction, at: Date): Promise<AccountRefusal | undefined> {
+    const outcome = await this.#store.change(caller, user, action, at);
+    await waitForCachesToExpire();
+    return outcome === "done" ? undefined : { reason: outcome };
+  }
+
+  /** Creates a link with which one person can create an account. */
+  invite(
+    caller: Caller,
+    at: Date,
+    {
+      note = "",
+      expiresAt = addMs(at, INVITATION_DAYS * DAY_MS),
+    }: { note?: string; expiresAt?: Date | undefined } = {},
+  ): Promise<IssuedCredential | AccountRefusal> {
+    return this.#issue(caller, { kind: "invitation", user: NOBODY, label: note, expiresAt }, at);
+  }
+
+  /** A link that creates the first account; undefined if there is an account already. */
+  async createSetupLink(at: Date): Promise<IssuedCredential | undefined> {
+    if (!(await this.#accounts.isEmpty())) return undefined;
+    const link = { kind: "setup", user: NOBODY, label: "", expiresAt: addMs(at, SETUP_MS) } as const;
+    const issued = await this.#issue(asUser(NOBODY), link, at);
+    return isAccountRefusal(issued) ? undefined : issued;
+  }
+
+  /** Creates a link with which the user can set a new password, once. */
+  async createResetLink(caller: Caller, user: UserId, at: Date): Promise<IssuedCredential | AccountRefusal> {
+    const account = await this.#accounts.get(user);
+    if (account === undefined) return { reason: "gone" };
+    if (account.issuer !== "") return { reason: "no-password" };
+    if (account.disabledAt !== undefined) return { reason: "disabled" };
+    return this.#issue(caller, { kind: "password-reset", user, label: "", expiresAt: addMs(at, RESET_MS) }, at);
+  }
+
+  #issue(
+    caller: Caller,
+    link: Pick<Credential, "user" | "label" | "expiresAt"> & { kind: "invitation" | "setup" | "password-reset" },
+    at: Date,
+  ): Promise<IssuedCredential | AccountRefusal> {
+    const isReset = link.kind === "password-reset";
+    const prefix = isReset ? RESET_PREFIX : INVITATION_PREFIX;
+    const atMost = isReset ? MAX_RESET_LINKS : MAX_INVITATIONS;
+    return this.#accounts.issue(caller, { scope: "write", ...link }, prefix, at, { atMost });
+  }
+
+  /** Records that the user was seen today. Costs the database one write per user, day and process. */
+  recordSeen(user: UserId, at: Date): void {
+    const today = Math.floor(at.getTime() / DAY_MS);
+    if (today !== this.#today || this.#seenToday.size >= MAX_SEEN) this.#seenToday.clear();
+    this.#today = today;
+    if (this.#seenToday.has(user)) return;
+    this.#seenToday.add(user);
+    // Not awaited, and harmless if it fails.
+    this.#store.recordSeen(user, new Date(today * DAY_MS)).catch(() => undefined);
+  }
+}

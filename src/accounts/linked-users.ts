@@ -1,0 +1,61 @@
+import type { Caller } from "../lists/subscription.ts";
+import type { Credential, StoredAccount } from "./account-store.ts";
+import { type Accounts, hashSecret } from "./accounts.ts";
+import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
+
+/** A user of an identity provider. Only issuer and subject identify them; names and e-mail addresses can change hands. */
+export interface Identity {
+  readonly issuer: string;
+  readonly subject: string;
+}
+
+/** The account that an identity signs in to. */
+export interface IdentifiedUser extends StoredAccount {
+  /** Hash of the `identity` credential that links it, if it is linked. Access ends when that credential is removed. */
+  readonly linkHash: string | undefined;
+}
+
+export const MAX_IDENTITIES = 10;
+const MAX_LABEL = 100;
+
+/**
+ * Finds the account that the identity is linked to, else the identity's own account. If there is neither, creates one for
+ * the client at `address`, unless that is undefined.
+ */
+export async function findIdentifiedUser(
+  accounts: Accounts,
+  { issuer, subject }: Identity,
+  address: string | undefined,
+  at: Date,
+): Promise<IdentifiedUser | undefined> {
+  const link = await accounts.verifyHash(hashIdentity({ issuer, subject }), "identity", at);
+  const found = await (link ? accounts.find(link.user) : accounts.findOrCreate(subject, issuer, address, at));
+  return found && { ...found, linkHash: link?.hash };
+}
+
+/** Lets an identity sign in to the caller's account. `label` is for display only. Safe to repeat. */
+export async function linkIdentity(
+  accounts: Accounts,
+  caller: Caller,
+  identity: Identity,
+  label: string,
+  at: Date,
+): Promise<Credential | AccountRefusal> {
+  const { user } = caller;
+  const owner = await findIdentifiedUser(accounts, identity, undefined, at);
+  if (owner !== undefined && owner.account.user !== user) return { reason: "identity-taken" };
+  const hash = hashIdentity(identity);
+  const link = { kind: "identity", user, scope: "write", label: shorten(label), expiresAt: undefined } as const;
+  const added = await accounts.addCredential(caller, link, hash, at, { atMost: MAX_IDENTITIES });
+  if (!isAccountRefusal(added) || added.reason !== "gone") return added;
+  const existing = await accounts.findCredential(hash);
+  return existing?.user === user ? existing : { reason: "identity-taken" };
+}
+
+function hashIdentity({ issuer, subject }: Identity): string {
+  return hashSecret(`identity\n${issuer}\n${subject}`);
+}
+
+function shorten(label: string): string {
+  return [...label.replaceAll(/\p{C}/gu, "")].slice(0, MAX_LABEL).join("");
+}

@@ -1,0 +1,238 @@
+import type { AuthenticationResponseJSON, RegistrationResponseJSON, WebAuthnCredential } from "@simplewebauthn/server";
+import { asUser, type Caller, type UserId } from "../lists/subscription.ts";
+import type { Account, Credential, IssuedCredential } from "./account-store.ts";
+import { type Accounts, hashSecret, type VerifiedCredential } from "./accounts.ts";
+import type { Networks } from "./attempts.ts";
+import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
+import type { Signatures } from "./signatures.ts";
+import { issueTicket, readTicket, type Ticket } from "./tickets.ts";
+
+export const MAX_PASSKEYS = 20;
+/** How long the user has to confirm on their device. */
+export const CHALLENGE_MS = 5 * 60 * 1_000;
+/** Used challenges are stored until the first sweep after they expire. */
+const MAX_USED_CHALLENGES = 1_000;
+/** Maximum length of a credential id in WebAuthn, in base64url. */
+const MAX_CREDENTIAL_ID = 1_364;
+/** EdDSA, ES256 and RS256: every authenticator supports at least one of them. */
+const ALGORITHMS = [-8, -7, -257];
+
+/** The site that a passkey belongs to. */
+export interface Site {
+  /** The host name, which browsers bind passkeys to. */
+  readonly host: string;
+  /** Origins of the page; several if it is unknown whether a proxy terminates TLS. */
+  readonly origins: readonly string[];
+}
+
+export interface Passkey {
+  readonly credential: Credential;
+  readonly name: string;
+}
+
+interface StoredPasskey {
+  readonly name: string;
+  /** The id by which the browser and the authenticator know it. */
+  readonly id: string;
+  readonly publicKey: string;
+  /** Signature counter; stays 0 if the authenticator has none. */
+  readonly counter: number;
+}
+
+/**
+ * Passkeys (WebAuthn) sign in without a name or password. Each is a credential whose label contains its public key. A
+ * challenge is a ticket; it is stored only when its response has been verified, so that it works once.
+ */
+export class Passkeys {
+  readonly #accounts: Accounts;
+  readonly #signatures: Signatures;
+
+  constructor(accounts: Accounts, signatures: Signatures) {
+    this.#accounts = accounts;
+    this.#signatures = signatures;
+  }
+
+  /** Options for `navigator.credentials.create`, in the JSON serialization of the WebAuthn specification. */
+  async registrationOptions({ user, name }: Account, { host }: Site, at: Date): Promise<object> {
+    const passkeys = await this.#accounts.listCredentials(user, "passkey");
+    return {
+      rp: { id: host, name: "Earmark" },
+      user: { id: userHandle(user), name, displayName: name },
+      challenge: await this.#newChallenge(String(user), at),
+      pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: "public-key", alg })),
+      timeout: CHALLENGE_MS,
+      excludeCredentials: passkeys.map(({ label }) => ({ type: "public-key", id: readStored(label).id })),
+      authenticatorSelection: { residentKey: "required", requireResidentKey: true, userVerification: "required" },
+      attestation: "none",
+    };
+  }
+
+  /** Options for `navigator.credentials.get`. The browser knows which passkeys it has for this site. */
+  async signInOptions({ host }: Site, at: Date): Promise<object> {
+    const challenge = await this.#newChallenge("", at);
+    return { rpId: host, challenge, timeout: CHALLENGE_MS, userVerification: "required", allowCredentials: [] };
+  }
+
+  async add(
+    caller: Caller,
+    { name, response, site }: { readonly name: string; readonly response: unknown; readonly site: Site },
+    at: Date,
+  ): Promise<Passkey | AccountRefusal> {
+    const { user } = caller;
+    const challenge = this.#expectChallenge(String(user), at);
+    const created = await verifyRegistration(response, site, challenge.check);
+    if (created === undefined || !(await challenge.use(caller))) return { reason: "invalid-passkey" };
+    const label = writeStored({ name, ...created });
+    const passkey = { kind: "passkey", user, scope: "write", label, expiresAt: undefined } as const;
+    const added = await this.#accounts.addCredential(caller, passkey, hashId(created.id), at, { atMost: MAX_PASSKEYS });
+    if (!isAccountRefusal(added)) return { credential: added, name };
+    return added.reason === "gone" ? { reason: "invalid-passkey" } : added;
+  }
+
+  async signIn(
+    { response, site, networks, label }: { response: unknown; site: Site; networks: Networks; label: string },
+    at: Date,
+  ): Promise<IssuedCredential | AccountRefusal> {
+    const tooOften = await this.#accounts.countAttempt(networks, at);
+    if (tooOften !== undefined) return tooOften;
+    const found = await this.#find(response, at);
+    if (found === undefined) return { reason: "invalid-passkey" };
+    const { user, hash } = found;
+    const stored = readStored(found.label);
+    const challenge = this.#expectChallenge("", at);
+    const counter = await verifyAuthentication(response, stored, user, site, challenge.check);
+    // Only the owner may learn that the account is disabled.
+    if (counter !== undefined && (await this.#accounts.get(user))?.disabledAt !== undefined)
+      return { reason: "disabled" };
+    if (counter === undefined || !(await challenge.use({ ...asUser(user), credentialHash: hash })))
+      return { reason: "invalid-passkey" };
+    if (counter !== stored.counter) {
+      const isReplaced = await this.#accounts.replaceLabel(hash, found.label, writeStored({ ...stored, counter }));
+      if (!isReplaced) return { reason: "invalid-passkey" };
+    }
+    return this.#accounts.openSession({ user }, { credentialHash: hash }, label, at);
+  }
+
+  async #find(response: unknown, at: Date): Promise<VerifiedCredential | undefined> {
+    const { id } = (response ?? {}) as { readonly id?: unknown };
+    if (typeof id !== "string" || id.length > MAX_CREDENTIAL_ID) return undefined;
+    // Not from the cache: the counter must be current.
+    return this.#accounts.verifyUncached(hashId(id), "passkey", at);
+  }
+
+  async list(user: UserId): Promise<readonly Passkey[]> {
+    return (await this.#accounts.listCredentials(user, "passkey")).map(toPasskey);
+  }
+
+  /** The ticket is encoded again, because WebAuthn expects a challenge in base64url. */
+  async #newChallenge(subject: string, at: Date): Promise<string> {
+    const { text } = await issueTicket(this.#signatures, "passkey", subject, CHALLENGE_MS, at);
+    return Buffer.from(text).toString("base64url");
+  }
+
+  #expectChallenge(subject: string, at: Date) {
+    let ticket: Ticket | undefined;
+    return {
+      check: async (challenge: string): Promise<boolean> => {
+        const text = Buffer.from(challenge, "base64url").toString();
+        ticket = await readTicket(this.#signatures, "passkey", text, at);
+        return ticket?.subject === subject;
+      },
+      /** False if the challenge was used before. */
+      use: async (caller: Caller): Promise<boolean> => {
+        if (ticket === undefined) return false;
+        const { random, expiresAt } = ticket;
+        const { user } = caller;
+        const used = { kind: "used-challenge", user, scope: "read", label: "", expiresAt } as const;
+        const hash = hashSecret(`challenge ${random}`);
+        return !isAccountRefusal(
+          await this.#accounts.addCredential(caller, used, hash, at, { atMost: MAX_USED_CHALLENGES }),
+        );
+      },
+    };
+  }
+}
+
+export function toPasskey(credential: Credential): Passkey {
+  return { credential, name: readStored(credential.label).name };
+}
+
+type CheckChallenge = (challenge: string) => Promise<boolean>;
+
+/** Undefined unless the response creates a passkey for this site with a valid challenge. */
+async function verifyRegistration(
+  response: unknown,
+  { host, origins }: Site,
+  expectedChallenge: CheckChallenge,
+): Promise<Omit<StoredPasskey, "name"> | undefined> {
+  // Loaded on demand, because most requests need none of it.
+  const [{ verifyRegistrationResponse }, { decodeAttestationObject, isoBase64URL }] = await Promise.all([
+    import("@simplewebauthn/server"),
+    import("@simplewebauthn/server/helpers"),
+  ]);
+  try {
+    const given = response as RegistrationResponseJSON;
+    // To check certificates, the library would fetch revocation lists from any host that they name.
+    if (decodeAttestationObject(isoBase64URL.toBuffer(given.response.attestationObject)).get("attStmt").get("x5c"))
+      return undefined;
+    const { verified, registrationInfo } = await verifyRegistrationResponse({
+      response: given,
+      expectedChallenge,
+      expectedOrigin: [...origins],
+      expectedRPID: host,
+      supportedAlgorithmIDs: ALGORITHMS,
+    });
+    if (!verified || registrationInfo.credential.id.length > MAX_CREDENTIAL_ID) return undefined;
+    const { id, publicKey, counter } = registrationInfo.credential;
+    return { id, publicKey: Buffer.from(publicKey).toString("base64url"), counter };
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * The new counter. Undefined unless the response was signed by this passkey for this site with a valid challenge and a
+ * higher counter.
+ */
+async function verifyAuthentication(
+  response: unknown,
+  { id, publicKey, counter }: StoredPasskey,
+  user: UserId,
+  { host, origins }: Site,
+  expectedChallenge: CheckChallenge,
+): Promise<number | undefined> {
+  const { verifyAuthenticationResponse } = await import("@simplewebauthn/server");
+  try {
+    const given = response as AuthenticationResponseJSON;
+    if (given.response.userHandle !== userHandle(user)) return undefined;
+    const key = Buffer.from(publicKey, "base64url") as WebAuthnCredential["publicKey"];
+    const { verified, authenticationInfo } = await verifyAuthenticationResponse({
+      response: given,
+      expectedChallenge,
+      expectedOrigin: [...origins],
+      expectedRPID: host,
+      credential: { id, publicKey: key, counter },
+    });
+    return verified ? authenticationInfo.newCounter : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Identifies the account to the authenticator, which replaces an older passkey of the same account. */
+function userHandle(user: UserId): string {
+  return Buffer.from(String(user)).toString("base64url");
+}
+
+function hashId(id: string): string {
+  return hashSecret(`passkey ${id}`);
+}
+
+function writeStored({ name, id, publicKey, counter }: StoredPasskey): string {
+  return JSON.stringify([name, id, publicKey, counter]);
+}
+
+function readStored(label: string): StoredPasskey {
+  const [name, id, publicKey, counter] = JSON.parse(label) as [string, string, string, number];
+  return { name, id, publicKey, counter };
+}

@@ -1,0 +1,105 @@
+import type { Caller, PageRange, UserId } from "../lists/subscription.ts";
+import type { KeyedAction, StoredAction } from "./episode-actions.ts";
+import type { Progress, SyncKind, SyncState } from "./marks.ts";
+
+/** An installation of an app. */
+export interface Client {
+  /** Identifies it among the user's clients: by its token, else its device, else its user agent. About 100 characters. */
+  readonly key: string;
+  /** Id of the device that it syncs as, if any. */
+  readonly device: string | undefined;
+  /** Initial caption of the device; by default its id. */
+  readonly caption?: string | undefined;
+  /** User agent of the app. */
+  readonly app?: string | undefined;
+}
+
+export const DEVICE_TYPES = ["desktop", "laptop", "mobile", "server", "other"] as const;
+export type DeviceType = (typeof DEVICE_TYPES)[number];
+
+export interface Device {
+  readonly id: string;
+  readonly caption: string;
+  readonly type: DeviceType;
+  /** User agent of the app that last used it; empty if unknown. */
+  readonly app: string;
+  /** Accurate to five minutes. */
+  readonly syncedAt: Date;
+}
+
+/** When a user has more than this, the least recently synced device is deleted. */
+export const MAX_DEVICES = 100;
+const MAX_DEVICE_ID = 64;
+/** Whether this can be the id of a device. */
+export function isDeviceId(text: string): boolean {
+  return text.length <= MAX_DEVICE_ID && /^[\w.-]+$/.test(text);
+}
+
+export const MAX_CAPTION = 100;
+/** Clients per user and kind whose sync state is kept. */
+export const MAX_CLIENTS = 200;
+export const MAX_SPELLINGS = 200_000;
+
+/** A feed URL as a client spelled it when it uploaded the URL. */
+export interface Spelling {
+  readonly normalizedUrl: string;
+  readonly url: string;
+  /** Key of the client; empty for a spelling that the server itself used. */
+  readonly client: string;
+}
+
+/** What a poll or an upload records, in one transaction. */
+export interface SyncRecord {
+  readonly kind: SyncKind;
+  readonly client: Client;
+  /** Uploaded actions get their sequence numbers from the store. */
+  readonly progress: Progress | { readonly actions: readonly KeyedAction[] };
+  readonly spellings: readonly Spelling[];
+  /** Devices that the actions name. */
+  readonly devices: readonly string[];
+}
+
+/**
+ * Stores what apps sync besides the list: devices, episode actions, and what each client has received. It gives the same
+ * guarantees as `SubscriptionStore`. The rules are in `sync-marks.ts` and `episode-actions.ts`.
+ */
+export interface AppStore {
+  /**
+   * The sync state of a client, with the newest mark at or before the timestamp `since`. Rejects with `AccessRevoked` if
+   * the account was deleted.
+   */
+  state(user: UserId, kind: SyncKind, client: Client, since: number): Promise<SyncState>;
+  /** Returns the timestamp for the client. Its mark is durable. */
+  recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number>;
+  /** All spellings of the feeds with these normalized URLs. */
+  spellings(user: UserId, normalizedUrls: readonly string[]): Promise<readonly Spelling[]>;
+  /**
+   * Actions with sequence numbers from `after` (exclusive) to `upTo` (inclusive), in order; only those of one feed, if
+   * given.
+   */
+  actions(user: UserId, range: ActionRange): Promise<readonly StoredAction[]>;
+  /** `size` actions in order after the first `offset`, with the total; only those of one feed, if given. */
+  actionPage(user: UserId, range: PageRange & { readonly feed: string | undefined }): Promise<ActionPage>;
+  /** In the order of their ids. */
+  devices(user: UserId): Promise<readonly Device[]>;
+  /** Creates the device of the client if it is new, and applies the changes. */
+  saveDevice(caller: Caller, client: Client, changes: DeviceChanges, at: Date): Promise<void>;
+  /** False if there is no such device. */
+  changeDevice(caller: Caller, id: string, changes: DeviceChanges, at: Date): Promise<boolean>;
+  /** False if there is no such device. */
+  forgetDevice(caller: Caller, id: string, at: Date): Promise<boolean>;
+}
+
+export interface ActionPage {
+  readonly items: readonly StoredAction[];
+  readonly total: number;
+}
+
+export interface ActionRange {
+  readonly after: number;
+  readonly upTo: number;
+  readonly limit: number;
+  readonly feed: string | undefined;
+}
+
+export type DeviceChanges = Partial<Pick<Device, "caption" | "type">>;

@@ -1,0 +1,264 @@
+import { DATABASE_URL_FORMS, readDatabaseUrl } from "../config/config.ts";
+import { replaceControlCharactersInLines } from "../util/control-characters.ts";
+import { COMMON_OPTIONS, type Command, type Options, stringOption } from "./command.ts";
+import { UsageError } from "./terminal.ts";
+import { USER_COMMANDS } from "./user-commands.ts";
+
+const locationOf = ({ server, user }: Options) => ({ server: stringOption(server), user: stringOption(user) });
+const LOCATION = ["server", "user"] as const;
+
+/** All commands. The code of each is loaded when it is used: the server needs little of it. */
+export const COMMANDS: Readonly<Record<string, Command>> = {
+  serve: {
+    operands: [],
+    options: [],
+    summary: "Run the server until it receives a signal to stop",
+    examples: [
+      ["earmark serve", "Listen on http://127.0.0.1:8080"],
+      ["PORT=9000 earmark serve", "Listen on another port"],
+      ["EARMARK_ACCOUNTS=true earmark serve", "Serve several people, each with their own list"],
+    ],
+    async run({ context }) {
+      const { serve } = await import("./serve.ts");
+      const say = (message: string) => context.stderr.write(`${replaceControlCharactersInLines(message)}\n`);
+      await serve({
+        config: context.config(),
+        version: context.version,
+        output: context.stdout,
+        say,
+        stopRequested: context.stopRequested(),
+        limitHeapGrowth: context.limitHeapGrowth,
+      });
+      return 0;
+    },
+  },
+  add: {
+    operands: ["URL..."],
+    options: ["find", "json", ...LOCATION],
+    summary: "Subscribe to feeds; with - as the URL, read feed URLs from standard input, one per line",
+    examples: [
+      ["earmark add https://podnews.net/rss", "Subscribe to one feed"],
+      ["earmark add - < feeds.txt", "Subscribe to all feeds in a file"],
+      ["earmark add URL --server https://pods.example", "Subscribe on a remote server"],
+      ["earmark add --find https://podnews.net --server https://pods.example", "Subscribe to the feed of a website"],
+    ],
+    run: async (terminal, options, urls) =>
+      (await import("./subscriptions.ts")).add(terminal, locationOf(options), urls, {
+        find: options.find === true,
+        asJson: options.json === true,
+      }),
+  },
+  list: {
+    operands: [],
+    options: ["attention", "removed", "json", ...LOCATION],
+    summary: "List subscriptions with id, time of subscription, feed URL and title, oldest first",
+    examples: [
+      ["earmark list", "List subscriptions in the local database"],
+      [
+        "earmark list --attention",
+        "List feeds that have a problem: status, start of the status, feed URL, new URL, title",
+      ],
+      ["earmark list --removed", "List what was removed recently, newest first: id, time of removal, feed URL, title"],
+      [
+        "earmark list --json | jq .feed_url",
+        "Process the list in a script; the JSON output also has folders and podcast details",
+      ],
+    ],
+    run: async (terminal, options) => {
+      const { list, listRemoved } = await import("./subscriptions.ts");
+      const asJson = options.json === true;
+      if (options.removed === true) return listRemoved(terminal, locationOf(options), asJson);
+      return list(terminal, locationOf(options), { attention: options.attention === true, asJson });
+    },
+  },
+  refresh: {
+    operands: ["[URL|ID...]"],
+    options: [...LOCATION],
+    summary: "Have the server fetch feeds again soon; without a URL or id, all of them",
+    examples: [
+      ["earmark refresh https://podnews.net/rss", "Refresh one feed"],
+      ["earmark refresh --server https://pods.example", "Refresh all feeds in the list"],
+    ],
+    run: async (terminal, options, urlsOrIds) =>
+      (await import("./subscriptions.ts")).refresh(terminal, locationOf(options), urlsOrIds),
+  },
+  remove: {
+    operands: ["URL|ID..."],
+    options: ["yes", ...LOCATION],
+    summary: "Unsubscribe from feeds, by feed URL or id",
+    examples: [
+      [
+        "earmark remove https://podnews.net/rss",
+        "Remove one subscription; prompts for confirmation unless --yes is given",
+      ],
+    ],
+    run: async (terminal, options, urlsOrIds) =>
+      (await import("./subscriptions.ts")).remove(terminal, locationOf(options), urlsOrIds, options.yes === true),
+  },
+  rename: {
+    operands: ["URL|ID", "TITLE"],
+    options: [...LOCATION],
+    summary: "Set the title of a subscription; an empty TITLE restores the podcast's own title",
+    examples: [['earmark rename https://podnews.net/rss "The news"', "Set the title"]],
+    run: async (terminal, options, [urlOrId = "", title = ""]) =>
+      (await import("./subscriptions.ts")).rename(terminal, locationOf(options), urlOrId, title),
+  },
+  move: {
+    operands: ["URL|ID..."],
+    options: ["folder", ...LOCATION],
+    summary: "Move subscriptions to a folder; without --folder, take them out of all folders",
+    examples: [
+      ["earmark move https://podnews.net/rss --folder News/Daily", "Move a subscription to the folder Daily in News"],
+    ],
+    run: async (terminal, options, urlsOrIds) =>
+      (await import("./subscriptions.ts")).move(terminal, locationOf(options), urlsOrIds, stringOption(options.folder)),
+  },
+  import: {
+    operands: ["FILE|-"],
+    options: ["dry-run", "json", ...LOCATION],
+    summary:
+      "Subscribe to every feed in an OPML file or a list of URLs; if FILE is -, read standard input. Existing subscriptions are kept",
+    examples: [
+      ["earmark import podcasts.opml --dry-run", "Preview the outcome for each feed"],
+      ["earmark import podcasts.opml", "Import the file"],
+    ],
+    run: async (terminal, options, [path = ""]) =>
+      (await import("./subscriptions.ts")).importFile(terminal, locationOf(options), path, {
+        dryRun: options["dry-run"] === true,
+        asJson: options.json === true,
+      }),
+  },
+  export: {
+    operands: [],
+    options: [...LOCATION],
+    summary: "Write the list to standard output as OPML",
+    examples: [["earmark export > podcasts.opml", "Save the list to a file"]],
+    run: async (terminal, options) => (await import("./subscriptions.ts")).exportFile(terminal, locationOf(options)),
+  },
+  watch: {
+    operands: [],
+    options: ["json", ...LOCATION],
+    summary: "Print each change to the list as it happens: action (added, updated or removed), id, feed URL, title",
+    examples: [
+      ["earmark watch --server https://pods.example", "Watch the list on a server"],
+      ["earmark watch --json | jq .feed_url", "Process the changes in a script; the JSON output also has folders"],
+    ],
+    run: async (terminal, options) =>
+      (await import("./watch.ts")).watch(terminal, locationOf(options), options.json === true),
+  },
+  ...USER_COMMANDS,
+  backup: {
+    operands: ["FILE|FOLDER"],
+    options: ["keep"],
+    summary: "Back up the database to FILE or, with --keep, to a new file in FOLDER; works while the server is running",
+    examples: [
+      ["earmark backup earmark-$(date +%F).db", "Name the file after the date"],
+      ["earmark backup --keep 14 /var/backups/earmark", "Keep the newest 14 backups in a folder"],
+    ],
+    async run(terminal, options, [path = ""]) {
+      const keep = stringOption(options.keep);
+      if (keep === undefined) await (await import("./backup.ts")).backUp(terminal, path);
+      else await (await import("./backup-folder.ts")).backUpToFolder(terminal, path, keep);
+      return 0;
+    },
+  },
+  restore: {
+    operands: ["FILE"],
+    options: ["yes", "keep-access", "end-access"],
+    summary:
+      "Restore a backup; an existing SQLite database is renamed and kept, and a PostgreSQL database must be empty",
+    examples: [["earmark restore earmark-2026-11-15.db", "Restore this backup; the server must be stopped"]],
+    async run(terminal, options, [path = ""]) {
+      const [keep, end] = [options["keep-access"] === true, options["end-access"] === true];
+      if (keep && end) throw new UsageError("--keep-access and --end-access cannot be combined");
+      const access = keep ? "keep" : end ? "end" : undefined;
+      await (await import("./backup.ts")).restore(terminal, path, { isConfirmed: options.yes === true, access });
+      return 0;
+    },
+  },
+  copy: {
+    operands: [],
+    options: ["from", "to"],
+    summary: "Copy a database to another, empty one (SQLite or PostgreSQL)",
+    examples: [["earmark copy --from file:./data/earmark.db --to postgres://me@db/earmark", "Copy to PostgreSQL"]],
+    async run(terminal, options) {
+      const { copy } = await import("./copy.ts");
+      const url = (name: "from" | "to") => {
+        const given = stringOption(options[name]);
+        const read = given === undefined ? undefined : readDatabaseUrl(given, terminal.context.workingDirectory);
+        if (read === undefined) throw new UsageError(`--${name} must be ${DATABASE_URL_FORMS}`);
+        return read;
+      };
+      terminal.say(await copy(url("from"), url("to"), terminal.progress()));
+      return 0;
+    },
+  },
+  migrate: {
+    operands: [],
+    options: ["distribute", "new-epoch"],
+    summary: "Create the database or upgrade its schema, without starting the server",
+    examples: [
+      ["earmark migrate --distribute", "Also distribute the tables over a Citus cluster"],
+      [
+        "earmark migrate --new-epoch",
+        "After a failover that lost changes: make all clients download their lists again",
+      ],
+    ],
+    async run(terminal, options) {
+      const { migrate } = await import("./migrate.ts");
+      const { databaseUrl } = terminal.context.config();
+      const { distribute, "new-epoch": newEpoch } = options;
+      terminal.say(await migrate(databaseUrl, { distribute: distribute === true, newEpoch: newEpoch === true }));
+      return 0;
+    },
+  },
+  doctor: {
+    operands: [],
+    options: ["json", "server"],
+    meanings: { server: "Also check the server at this URL, and the reverse proxy in front of it" },
+    summary: "Check the installation and suggest fixes",
+    examples: [["earmark doctor --server https://pods.example", "Also check this server and its reverse proxy"]],
+    run: async (terminal, options) =>
+      (await (await import("./doctor.ts")).doctor(terminal, stringOption(options.server), options.json === true))
+        ? 0
+        : 1,
+  },
+  config: {
+    operands: [],
+    options: ["json"],
+    summary: "Show the value and source of every setting; secrets are hidden",
+    examples: [["earmark config", "Show all settings"]],
+    async run(terminal, options) {
+      await (await import("./settings.ts")).showSettings(terminal, options.json === true);
+      return 0;
+    },
+  },
+  healthcheck: {
+    operands: [],
+    options: [],
+    summary: "Check whether the server at the configured address is ready (exit code 0: yes, 1: no)",
+    examples: [["earmark healthcheck", "Check the local server"]],
+    async run(terminal) {
+      const { healthcheck } = await import("./healthcheck.ts");
+      const { ready, message } = await healthcheck(terminal.context.config());
+      terminal.say(message);
+      return ready ? 0 : 1;
+    },
+  },
+  completion: {
+    operands: ["bash|zsh|fish"],
+    options: [],
+    summary: "Print a shell completion script",
+    examples: [["source <(earmark completion bash)", "Enable completion in bash"]],
+    async run(terminal, _options, [shell = ""]) {
+      const { writeCompletion } = await import("./completion.ts");
+      const commands = Object.entries(COMMANDS).map(([name, { summary, options }]) => ({
+        name,
+        summary,
+        options: [...options, ...COMMON_OPTIONS].map((option) => `--${option}`),
+      }));
+      await terminal.write(writeCompletion(shell, commands));
+      return 0;
+    },
+  },
+};

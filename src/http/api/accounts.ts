@@ -1,0 +1,291 @@
+import { type Credential, type IssuedCredential, isValidAt } from "../../accounts/account-store.ts";
+import { type Accounts, MAX_TOKENS, SESSION_MS, type UserManagedKind } from "../../accounts/accounts.ts";
+import { MAX_IDENTITIES } from "../../accounts/linked-users.ts";
+import { referenceOf } from "../../accounts/names.ts";
+import { MAX_PASSKEYS, type Passkeys, toPasskey } from "../../accounts/passkeys.ts";
+import { type AccountRefusal, isAccountRefusal } from "../../accounts/refusals.ts";
+import { failure, type RequestFailure } from "../../errors/catalog.ts";
+import { writeOne, writePageOf } from "../../jsonapi/document.ts";
+import { MAX_PAGE_SIZE, type PageQuery } from "../../jsonapi/query.ts";
+import { stateAtSequence } from "../../lists/state.ts";
+import { subscriptionBatches, type UserId } from "../../lists/subscription.ts";
+import { type Principal, retryAfter } from "../auth/authenticate.ts";
+import { writeCookie } from "../auth/cookies.ts";
+import { readJson } from "../wire/body.ts";
+import { type ReadClient, siteOf } from "../wire/client-address.ts";
+import { JSON_API } from "../wire/dialect.ts";
+import type { Request, Response } from "../wire/exchange.ts";
+import { downloadOf, respond, respondEmpty, respondInPieces } from "../wire/respond.ts";
+import { afterBatch, type Call, idOf } from "../wire/router.ts";
+import type { Services } from "../wire/services.ts";
+import {
+  CREDENTIAL_PATHS,
+  credentialResource,
+  invalidAttribute,
+  ownAccountResource,
+  readNewPassword,
+  readNewToken,
+  readSignIn,
+  readSignUp,
+} from "./documents/accounts.ts";
+import { readPasswordReset } from "./documents/administration.ts";
+import { writeAccountExport } from "./documents/export.ts";
+
+/** Actions that cannot be undone, or give lasting access, need a sign-in this recent, in case a browser was left open. */
+const RECENT_SIGN_IN_MS = 10 * 60 * 1_000;
+const MAX_USER_AGENT = 200;
+
+const KINDS = ["token", "session", "passkey", "identity"] as const satisfies readonly UserManagedKind[];
+
+/** Handlers of `/v1/me`, which exists without accounts too. */
+export function createMeHandlers({ config, store, apps, accounts, clock }: Services) {
+  const { limits, basePath } = config;
+  return {
+    async get({ response, caller }: Call): Promise<void> {
+      const [account, { total, sequence }, tokens, sessions] = await Promise.all([
+        accountOf(accounts, caller.user),
+        store.page(caller.user, { offset: 0, size: 1 }),
+        validCredentials(accounts, caller.user, "token", clock()),
+        validCredentials(accounts, caller.user, "session", clock()),
+      ]);
+      const { credential } = caller;
+      const document = writeOne(ownAccountResource(account, basePath), {
+        state: stateAtSequence(store.epoch, caller.user, sequence),
+        credential:
+          credential === undefined ? null : { kind: credential.kind, id: credential.id, scope: credential.scope },
+        counts: { subscriptions: total, tokens: tokens.length, sessions: sessions.length },
+        limits: {
+          operations_per_request: limits.maxOperations,
+          body_bytes: limits.maxBodyBytes,
+          page_size: MAX_PAGE_SIZE,
+          requests_per_minute: config.accounts?.requestsPerMinute ?? null,
+          operations_per_minute: config.accounts?.operationsPerMinute ?? null,
+          subscriptions: config.accounts?.maxSubscriptions ?? null,
+        },
+      });
+      respond(response, 200, JSON_API, document);
+    },
+
+    async export(call: Call): Promise<void> {
+      const { request, response, caller } = call;
+      const now = clock();
+      const owned = KINDS.map((kind) => validCredentials(accounts, caller.user, kind, now));
+      const credentials = (await Promise.all(owned)).flat();
+      const [account, devices] = await Promise.all([accountOf(accounts, caller.user), apps.devices(caller.user)]);
+      const readSubscriptionCount = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;
+      const subscriptionPages = subscriptionBatches(store, caller.user, afterBatch(call));
+      const actionPages = apps.everyAction(caller.user, afterBatch(call));
+      const everything = writeAccountExport(
+        { account, credentials, devices, readSubscriptionCount, subscriptionPages, actionPages },
+        basePath,
+      );
+      await respondInPieces(request, response, everything, downloadOf(JSON_API.contentType, "earmark.json"));
+    },
+  };
+}
+
+/** Handlers that exist only on a server with accounts. */
+export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, services: Services) {
+  const {
+    config: { basePath },
+    hub,
+    readClient,
+    clock,
+  } = services;
+  const setCookie = ({ raw }: Request, secret: string) => ({
+    "set-cookie": writeCookie(secret, SESSION_MS, readClient(raw), basePath),
+  });
+  const clearCookie = ({ raw }: Request) => ({ "set-cookie": writeCookie(undefined, 0, readClient(raw), basePath) });
+  const clientOf = (request: Request) => {
+    const { address, networks } = readClient(request.raw);
+    return { address, networks, label: userAgentOf(request) };
+  };
+
+  const respondSignedIn = (request: Request, response: Response, { credential, secret }: IssuedCredential) => {
+    const data = credentialResource(credential, basePath, { current: true });
+    respond(response, 201, JSON_API, writeOne(data), { location: data.links.self, ...setCookie(request, secret) });
+  };
+
+  return {
+    async signUp({ request, response, maxBytes }: Call): Promise<void> {
+      const wanted = readSignUp(await readJson(request, response, maxBytes));
+      const issued = await accounts.signUp({ ...wanted, ...clientOf(request) }, clock());
+      if (isAccountRefusal(issued)) throw toFailure(issued, "password");
+      const data = ownAccountResource(await accountOf(accounts, issued.credential.user), basePath);
+      const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
+      respond(response, 201, JSON_API, writeOne(data), headers);
+    },
+
+    async changePassword({ request, response, caller, maxBytes }: Call): Promise<void> {
+      const wanted = readNewPassword(await readJson(request, response, maxBytes));
+      if (caller.credential === undefined) throw failure("no-password");
+      const change = { ...wanted, session: caller.credential.id, networks: clientOf(request).networks };
+      const refusal = await accounts.changePassword(caller, change, clock());
+      if (refusal !== undefined) {
+        // An expired session must not learn whether the password is right.
+        await caller.requireAccess();
+        throw toFailure(refusal, "current_password");
+      }
+      hub.recheck(caller.user);
+      respondEmpty(response);
+    },
+
+    async deleteAccount({ request, response, caller }: Call): Promise<void> {
+      requireRecentSignIn(caller, clock());
+      const actor = { name: referenceOf(await accountOf(accounts, caller.user)), address: clientOf(request).address };
+      const refusal = await accounts.delete({ ...caller, actor }, clock());
+      if (refusal !== undefined) throw toFailure(refusal, "password");
+      hub.recheck(caller.user);
+      respondEmpty(response, clearCookie(request));
+    },
+
+    async signIn({ request, response, maxBytes }: Call): Promise<void> {
+      const credentials = readSignIn(await readJson(request, response, maxBytes));
+      const isPasskey = "passkey" in credentials;
+      const { address, ...client } = clientOf(request);
+      const issued: IssuedCredential | AccountRefusal = isPasskey
+        ? await passkeys.signIn(
+            { response: credentials.passkey, site: siteOf(request.raw, services), ...client },
+            clock(),
+          )
+        : await accounts.signIn({ ...credentials, ...client }, clock());
+      if (isAccountRefusal(issued)) {
+        if (issued.reason === "too-often" || issued.reason === "disabled") throw toFailure(issued, "password");
+        logFailedSignIn(request, readClient, isPasskey ? "passkey" : "password");
+        throw isPasskey ? failure("passkey-failed") : toFailure(issued, "password");
+      }
+      respondSignedIn(request, response, issued);
+    },
+
+    /** Sets a new password with a reset link, and signs in. */
+    async resetPassword({ request, response, maxBytes }: Call): Promise<void> {
+      const wanted = readPasswordReset(await readJson(request, response, maxBytes));
+      const issued = await accounts.resetPassword({ ...wanted, ...clientOf(request) }, clock());
+      if (isAccountRefusal(issued)) throw toFailure(issued, "password");
+      hub.recheck(issued.credential.user);
+      respondSignedIn(request, response, issued);
+    },
+
+    async createToken({ request, response, caller, maxBytes }: Call): Promise<void> {
+      const wanted = readNewToken(await readJson(request, response, maxBytes), clock());
+      const issued = await accounts.createToken(caller, wanted, clock());
+      if (isAccountRefusal(issued)) throw toFailure(issued, "password");
+      const data = credentialResource(issued.credential, basePath, { token: issued.secret });
+      respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
+    },
+
+    listCredentials: (kind: UserManagedKind) => async (call: Call<PageQuery>) => {
+      const { response, caller, query } = call;
+      const all = await validCredentials(accounts, caller.user, kind, clock());
+      const resources = all.map((credential) => toResource(credential, caller, basePath));
+      respond(response, 200, JSON_API, writePageOf(resources, `${basePath}/v1/${CREDENTIAL_PATHS[kind]}`, query));
+    },
+
+    getCredential: (kind: UserManagedKind) => async (call: Call) => {
+      const { response, caller, params } = call;
+      const id = idOf(params);
+      const all = await validCredentials(accounts, caller.user, kind, clock());
+      const found = all.find((credential) => credential.id === id);
+      if (found === undefined) throw notFound(kind);
+      respond(response, 200, JSON_API, writeOne(toResource(found, caller, basePath)));
+    },
+
+    revokeCredential: (kind: UserManagedKind) => async (call: Call) => {
+      const { request, response, caller, params } = call;
+      const id = idOf(params);
+      if (!(await accounts.removeCredential(caller, kind, id, clock(), caller.credential?.id))) throw notFound(kind);
+      hub.recheck(caller.user);
+      respondEmpty(response, id === caller.credential?.id ? clearCookie(request) : {});
+    },
+  };
+}
+
+async function validCredentials(accounts: Accounts | undefined, user: UserId, kind: UserManagedKind, now: Date) {
+  const all = (await accounts?.listCredentials(user, kind)) ?? [];
+  const valid = all.filter((credential) => isValidAt(credential, now));
+  return kind === "passkey" ? valid.map((passkey) => ({ ...passkey, label: toPasskey(passkey).name })) : valid;
+}
+
+/** Logged for fail2ban. Without the name, because people type their password into the wrong field. */
+export function logFailedSignIn(
+  { raw, log }: Request,
+  readClient: ReadClient,
+  way: "password" | "app" | "passkey" | "oidc",
+): void {
+  log.warn({ client: readClient(raw).address, way }, "failed sign-in");
+}
+
+export function requireRecentSignIn({ authenticatedAt }: Principal, now: Date): void {
+  // A sign-in that seems to lie ahead was before the clock was set back, nobody knows how long ago.
+  if (Math.abs(now.getTime() - authenticatedAt.getTime()) > RECENT_SIGN_IN_MS) throw failure("recent-sign-in-required");
+}
+
+export async function accountOf(accounts: Accounts | undefined, user: UserId) {
+  const account = await accounts?.get(user);
+  if (account === undefined && accounts !== undefined) throw failure("invalid-credentials");
+  return account ?? { user, name: "local", issuer: "", createdAt: undefined, isAdmin: undefined };
+}
+
+function toResource(credential: Credential, caller: Principal, basePath: string) {
+  const isSession = credential.kind === "session";
+  return credentialResource(
+    credential,
+    basePath,
+    isSession ? { current: credential.id === caller.credential?.id } : {},
+  );
+}
+
+export function userAgentOf({ headers }: Request): string {
+  return (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
+}
+
+const CREDENTIAL_LIMITS = {
+  token: ["too-many-tokens", MAX_TOKENS],
+  passkey: ["too-many-passkeys", MAX_PASSKEYS],
+  identity: ["too-many-identities", MAX_IDENTITIES],
+} as const;
+
+/** `passwordAttribute` names the attribute that contains the password; `added` is the kind of credential to add. */
+export function toFailure(
+  refusal: AccountRefusal,
+  passwordAttribute: "password" | "current_password",
+  added: keyof typeof CREDENTIAL_LIMITS = "token",
+): RequestFailure {
+  switch (refusal.reason) {
+    case "too-often":
+      return failure("too-many-attempts", retryAfter(refusal.waitMs));
+    case "invalid":
+      return invalidAttribute(refusal.member, refusal.detail);
+    case "wrong-password":
+      if (passwordAttribute === "password") return failure("sign-in-failed");
+      return failure("wrong-password", { source: { pointer: `/data/attributes/${passwordAttribute}` } });
+    case "name-taken":
+      return failure("name-taken", { source: { pointer: "/data/attributes/name" } });
+    case "invalid-invitation":
+      return failure("invalid-invitation", { source: { pointer: "/data/attributes/invitation" } });
+    case "sign-up-closed":
+      return failure("sign-up-closed");
+    case "no-password":
+    case "last-admin":
+    case "identity-taken":
+      return failure(refusal.reason);
+    case "invalid-passkey":
+      return failure("invalid-passkey", { source: { pointer: "/data/attributes/passkey" } });
+    case "full": {
+      const [code, max] = CREDENTIAL_LIMITS[added];
+      return failure(code, { max, meta: { max } });
+    }
+    case "gone":
+      return failure("invalid-credentials");
+    case "disabled":
+      return failure("account-disabled");
+    case "invalid-link":
+      return failure("invalid-reset-link", { source: { pointer: "/data/attributes/link" } });
+  }
+}
+
+const NAMES = { token: "Token", session: "Session", passkey: "Passkey", identity: "Identity" } as const;
+
+function notFound(kind: UserManagedKind): RequestFailure {
+  return failure("not-found", { resource: NAMES[kind] });
+}

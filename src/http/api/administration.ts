@@ -1,0 +1,136 @@
+import { isValidAt, NOBODY } from "../../accounts/account-store.ts";
+import type { Accounts } from "../../accounts/accounts.ts";
+import { MAX_INVITATIONS, MAX_RESET_LINKS, type People } from "../../accounts/administration.ts";
+import { isAccountRefusal } from "../../accounts/refusals.ts";
+import { failure } from "../../errors/catalog.ts";
+import { writeOne, writePage, writePageOf } from "../../jsonapi/document.ts";
+import type { PageQuery } from "../../jsonapi/query.ts";
+import { AccessRevoked, type UserId } from "../../lists/subscription.ts";
+import { readJson } from "../wire/body.ts";
+import { JSON_API } from "../wire/dialect.ts";
+import { respond, respondEmpty } from "../wire/respond.ts";
+import { type Call, idOf } from "../wire/router.ts";
+import type { Services } from "../wire/services.ts";
+import { requireRecentSignIn, toFailure } from "./accounts.ts";
+import {
+  accountResource,
+  auditResource,
+  invitationResource,
+  readAdminAction,
+  readInvitation,
+  resetLinkResource,
+} from "./documents/administration.ts";
+
+/** Handlers for administrators. */
+export function createPeopleHandlers(
+  accounts: Accounts,
+  people: People,
+  { config: { basePath }, hub, serverUrlOf, clock }: Services,
+) {
+  const personOf = async (user: UserId) => {
+    const person = await people.get(user);
+    if (person === undefined) throw notFound("Account");
+    return person;
+  };
+  /** Turns lost access into 403 if the caller is no longer an administrator, and 401 if no longer signed in. */
+  const administer = async <T>({ caller }: Pick<Call, "caller">, work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work();
+    } catch (error) {
+      if (error instanceof AccessRevoked) await caller.requireAccess();
+      throw error;
+    }
+  };
+  const rangeOf = ({ number, size }: PageQuery) => ({ offset: (number - 1) * size, size });
+
+  return {
+    async list({ response, query }: Call<PageQuery>): Promise<void> {
+      const { people: some, total } = await people.page(rangeOf(query));
+      const resources = some.map((person) => accountResource(person, basePath));
+      respond(response, 200, JSON_API, writePage(resources, total, `${basePath}/v1/accounts`, query));
+    },
+
+    async get({ response, params }: Call): Promise<void> {
+      respond(response, 200, JSON_API, writeOne(accountResource(await personOf(userOf(params)), basePath)));
+    },
+
+    async change(call: Call): Promise<void> {
+      const { request, response, caller, params, maxBytes } = call;
+      const user = userOf(params);
+      const action = readAdminAction(await readJson(request, response, maxBytes));
+      const work = async () => (action === undefined ? undefined : people.change(caller, user, action, clock()));
+      const refusal = await administer(call, work);
+      if (refusal?.reason === "gone") throw notFound("Account");
+      if (refusal !== undefined) throw toFailure(refusal, "password");
+      hub.recheck(user);
+      respond(response, 200, JSON_API, writeOne(accountResource(await personOf(user), basePath)));
+    },
+
+    async delete(call: Call): Promise<void> {
+      const { response, caller, params } = call;
+      const user = userOf(params);
+      requireRecentSignIn(caller, clock());
+      const refusal = await administer(call, () => accounts.delete(caller, clock(), user));
+      if (refusal?.reason === "gone") throw notFound("Account");
+      if (refusal !== undefined) throw toFailure(refusal, "password");
+      hub.recheck(user);
+      respondEmpty(response);
+    },
+
+    async createResetLink(call: Call): Promise<void> {
+      const { request, response, caller, params } = call;
+      const issued = await administer(call, () => people.createResetLink(caller, userOf(params), clock()));
+      if (isAccountRefusal(issued)) {
+        if (issued.reason === "gone") throw notFound("Account");
+        throw issued.reason === "full" ? tooMany(MAX_RESET_LINKS) : toFailure(issued, "password");
+      }
+      const url = `${serverUrlOf(request.raw)}/reset-password#${issued.secret}`;
+      respond(response, 201, JSON_API, writeOne(resetLinkResource(issued.credential, url)));
+    },
+
+    async listInvitations({ response, query }: Call<PageQuery>): Promise<void> {
+      const all = await accounts.listCredentials(NOBODY, "invitation");
+      const resources = all
+        .filter((invitation) => isValidAt(invitation, clock()))
+        .map((invitation) => invitationResource(invitation, basePath));
+      respond(response, 200, JSON_API, writePageOf(resources, `${basePath}/v1/invitations`, query));
+    },
+
+    async invite(call: Call): Promise<void> {
+      const { request, response, caller, maxBytes } = call;
+      const wanted = readInvitation(await readJson(request, response, maxBytes), clock());
+      const issued = await administer(call, () => people.invite(caller, clock(), wanted));
+      if (isAccountRefusal(issued)) throw tooMany(MAX_INVITATIONS);
+      const url = `${serverUrlOf(request.raw)}/join#${issued.secret}`;
+      const data = invitationResource(issued.credential, basePath, url);
+      respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
+    },
+
+    async revokeInvitation(call: Call): Promise<void> {
+      const { response, caller, params } = call;
+      const revoke = () => accounts.removeCredential(caller, "invitation", idOf(params), clock());
+      if (!(await administer(call, revoke))) throw notFound("Invitation");
+      respondEmpty(response);
+    },
+
+    async auditLog({ response, query }: Call<PageQuery>): Promise<void> {
+      const { entries, total } = await people.auditLog(rangeOf(query));
+      const document = writePage(entries.map(auditResource), total, `${basePath}/v1/audit-log`, query);
+      respond(response, 200, JSON_API, document);
+    },
+  };
+}
+
+/** The `:account` of a path. */
+function userOf({ account = "" }: Call["params"]): UserId {
+  if (!/^[1-9]\d{0,15}$/.test(account)) throw notFound("Account");
+  return Number(account);
+}
+
+function notFound(resource: "Account" | "Invitation") {
+  return failure("not-found", { resource });
+}
+
+function tooMany(max: number) {
+  return failure("too-many-links", { max, meta: { max } });
+}

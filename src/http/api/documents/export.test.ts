@@ -1,0 +1,73 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import type { Credential } from "../../../accounts/account-store.ts";
+import type { StoredAction } from "../../../apps/episode-actions.ts";
+import type { Subscription } from "../../../lists/subscription.ts";
+import { credentialResource, ownAccountResource } from "./accounts.ts";
+import { deviceResource } from "./apps.ts";
+import { writeAccountExport } from "./export.ts";
+
+const NOW = new Date("2026-01-02T03:04:05.678Z");
+const ANN = { user: 5, name: "ann", issuer: "", createdAt: NOW, isAdmin: false };
+const TOKEN: Credential = {
+  ...{ id: "1b4e28ba-2fa1-4d2e-883f-0016d3cca427", kind: "token", user: 5, scope: "write", label: "phone" },
+  ...{ createdAt: NOW, usedAt: undefined, expiresAt: undefined },
+};
+const PHONE = { id: "phone", caption: "Phone", type: "mobile", app: "", syncedAt: NOW } as const;
+const ACTION: StoredAction = {
+  ...{
+    sequence: 7,
+    podcast: "https://feeds.example/a",
+    episode: "https://media.example/a",
+    kind: "play",
+    actedAt: NOW,
+  },
+  ...{ guid: undefined, device: "phone", position: 5, started: undefined, total: undefined, superseded: undefined },
+};
+
+test("account export: list in batches of any size → one complete document", async () => {
+  const item = (id: string): Subscription => ({ id, feedUrl: `https://feeds.example/${id}`, subscribedAt: NOW });
+  async function* subscriptionPages() {
+    yield [item("a"), item("b")];
+    yield [item("c")];
+  }
+  async function* actionPages() {
+    yield [ACTION];
+    yield [{ ...ACTION, sequence: 8, kind: "new" as const, position: undefined }];
+  }
+  let text = "";
+  const everything = {
+    account: ANN,
+    credentials: [TOKEN],
+    devices: [PHONE],
+    readSubscriptionCount: async () => 3,
+    subscriptionPages: subscriptionPages(),
+    actionPages: actionPages(),
+  };
+  for await (const chunk of writeAccountExport(everything, "/p")) text += chunk;
+  const { jsonapi, data } = JSON.parse(text);
+  assert.deepEqual(jsonapi, { version: "1.1" });
+  assert.deepEqual(data.slice(0, 3), [
+    ownAccountResource(ANN, "/p"),
+    credentialResource(TOKEN, "/p"),
+    deviceResource(PHONE, 3, "/p"),
+  ]);
+  assert.deepEqual(
+    data.slice(3, 6).map(({ type, id, links }: { type: string; id: string; links: object }) => [type, id, links]),
+    ["a", "b", "c"].map((id) => ["subscription", id, { self: `/p/v1/subscriptions/${id}` }]),
+  );
+  assert.deepEqual(
+    data
+      .slice(6)
+      .map(({ type, id, attributes }: { type: string; id: string; attributes: { position: number } }) => [
+        type,
+        id,
+        attributes.position,
+      ]),
+    [
+      ["episode-action", "7", 5],
+      ["episode-action", "8", null],
+    ],
+  );
+  assert.match(text, /\]\}\n$/);
+});

@@ -1,0 +1,37 @@
+import type { Credential } from "../../../accounts/account-store.ts";
+import type { Device } from "../../../apps/app-store.ts";
+import type { StoredAction } from "../../../apps/episode-actions.ts";
+import { PLAIN } from "../../../jsonapi/media-type.ts";
+import type { Subscription } from "../../../lists/subscription.ts";
+import { credentialResource, type OwnAccount, ownAccountResource } from "./accounts.ts";
+import { deviceResource, writeAction } from "./apps.ts";
+import { writeSubscriptionResource } from "./resource.ts";
+
+/** All of a user's data. Long lists are read page by page. */
+export interface AccountExport {
+  readonly account: OwnAccount;
+  readonly credentials: readonly Credential[];
+  readonly devices: readonly Device[];
+  /** Reads the number of subscriptions, which is an attribute of every device resource. */
+  readonly readSubscriptionCount: () => Promise<number>;
+  readonly subscriptionPages: AsyncIterable<readonly Subscription[]>;
+  readonly actionPages: AsyncIterable<readonly StoredAction[]>;
+}
+
+/** The chunks of one document. */
+export async function* writeAccountExport(
+  { account, credentials, devices, readSubscriptionCount, subscriptionPages, actionPages }: AccountExport,
+  basePath: string,
+): AsyncGenerator<string> {
+  const total = devices.length === 0 ? 0 : await readSubscriptionCount();
+  const own = [
+    ownAccountResource(account, basePath),
+    ...credentials.map((credential) => credentialResource(credential, basePath)),
+    ...devices.map((device) => deviceResource(device, total, basePath)),
+  ];
+  yield `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"data":[${own.map((item) => JSON.stringify(item)).join(",\n")}`;
+  for await (const page of subscriptionPages)
+    for (const item of page) yield `,\n${writeSubscriptionResource(item, basePath)}`;
+  for await (const page of actionPages) for (const action of page) yield `,\n${writeAction(action)}`;
+  yield "]}\n";
+}

@@ -1,0 +1,233 @@
+import { createError, type ErrorObject, failure, type RequestFailure } from "../../../errors/catalog.ts";
+import { type Details, readFolders, readTitle } from "../../../lists/details.ts";
+import { type FeedUrlErrorCode, readFeedUrl } from "../../../lists/feed-url.ts";
+import type { Addition, Conflict, Refusal, Subscription, Update } from "../../../lists/subscription.ts";
+
+export const SUBSCRIPTION_TYPE = "subscription";
+
+/** The fields of a subscription (its attributes and its one relationship), by their names on the wire. */
+export const SUBSCRIPTION_FIELDS = ["feed_url", "user_subscribed_at", "title", "folders", "podcast"] as const;
+export type SubscriptionField = (typeof SUBSCRIPTION_FIELDS)[number];
+
+export const PODCAST_TYPE = "podcast";
+export const PODCAST_FIELDS = [
+  ...(["title", "author", "description", "homepage_url", "language", "podcast_guid", "artwork"] as const),
+  ...(["status", "status_since", "moved_to", "checked_at"] as const),
+] as const;
+export type PodcastField = (typeof PODCAST_FIELDS)[number];
+
+const UUID_LIKE = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+export function isUuidLike(text: string): boolean {
+  return UUID_LIKE.test(text);
+}
+
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+export function notAnObject(): RequestFailure {
+  return failure("malformed-document", { reason: "The document must be a JSON object", source: { pointer: "" } });
+}
+
+interface RequestedId {
+  readonly id: string;
+  /** The id as the client sent it. */
+  readonly idAsSent: string;
+}
+
+export type RequestedAddition = Addition & RequestedId;
+export type RequestedUpdate = Update & RequestedId;
+export type RequestedRemoval = RequestedId & { readonly kind: "remove" };
+export type RequestedChange = RequestedAddition | RequestedUpdate | RequestedRemoval;
+
+/** Why a resource object or an operation is invalid. */
+export interface Malformed {
+  readonly code:
+    | "unsupported-operation"
+    | "invalid-operation"
+    | "type-mismatch"
+    | "type-missing"
+    | "invalid-id"
+    | "invalid-attribute"
+    | "invalid-title"
+    | "invalid-folders"
+    | FeedUrlErrorCode;
+  /** Only for an invalid operation or attribute. */
+  readonly reason?: string;
+  /** JSON Pointer to the invalid value, relative to the resource object; empty for an invalid operation. */
+  readonly pointer: Pointer;
+}
+
+type Pointer =
+  | ""
+  | "/type"
+  | "/id"
+  | "/attributes"
+  | "/attributes/feed_url"
+  | "/attributes/title"
+  | "/attributes/folders";
+
+export function isMalformed<Value extends object>(value: Value | Malformed): value is Malformed {
+  return "pointer" in value;
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/** Reads the type first, then the id, then the attributes, and reports the first error. */
+export function readAddition(resource: Members): RequestedAddition | Malformed {
+  const identity = readIdentity(resource);
+  if (isMalformed(identity)) return identity;
+  const { attributes } = resource;
+  if (!isObject(attributes))
+    return { code: "feed-url-missing", pointer: "attributes" in resource ? "/attributes" : "" };
+  const feedAttributes = readFeed(attributes);
+  if (isMalformed(feedAttributes)) return feedAttributes;
+  const { id, idAsSent } = identity;
+  const { feedUrl, normalizedUrl } = feedAttributes;
+  if (!("title" in attributes || "folders" in attributes)) return { kind: "add", id, idAsSent, feedUrl, normalizedUrl };
+  const details = readDetails(attributes);
+  return isMalformed(details) ? details : { kind: "add", id, idAsSent, feedUrl, normalizedUrl, ...details };
+}
+
+/** The same for an update, whose attributes are all optional. */
+export function readUpdate(resource: Members): RequestedUpdate | Malformed {
+  const identity = readIdentity(resource);
+  if (isMalformed(identity)) return identity;
+  const attributes = "attributes" in resource ? resource["attributes"] : {};
+  if (!isObject(attributes))
+    return { code: "invalid-attribute", reason: "`attributes` must be an object", pointer: "/attributes" };
+  const feedAttributes = "feed_url" in attributes ? readFeed(attributes) : {};
+  if (isMalformed(feedAttributes)) return feedAttributes;
+  const details = readDetails(attributes);
+  if (isMalformed(details)) return details;
+  return { kind: "update", ...identity, ...feedAttributes, ...details };
+}
+
+export function readRemoval(reference: Members): RequestedRemoval | Malformed {
+  const identity = readIdentity(reference);
+  return isMalformed(identity) ? identity : { kind: "remove", ...identity };
+}
+
+function readIdentity(resource: Members): RequestedId | Malformed {
+  const { type, id } = resource;
+  if (typeof type !== "string") return { code: "type-missing", pointer: "type" in resource ? "/type" : "" };
+  if (type !== SUBSCRIPTION_TYPE) return { code: "type-mismatch", pointer: "/type" };
+  if (typeof id !== "string" || !isUuidLike(id)) return { code: "invalid-id", pointer: "id" in resource ? "/id" : "" };
+  return { id: id.toLowerCase(), idAsSent: id };
+}
+
+function readFeed(attributes: Members): { readonly feedUrl: string; readonly normalizedUrl: string } | Malformed {
+  const feedUrl = attributes["feed_url"];
+  // A pointer must lead to a value that exists (JSON:API 1.1), so the parent of a missing member is reported.
+  const pointer = "feed_url" in attributes ? "/attributes/feed_url" : "/attributes";
+  if (typeof feedUrl !== "string") return { code: "feed-url-missing", pointer };
+  const parsed = readFeedUrl(feedUrl);
+  if ("errorCode" in parsed) return { code: parsed.errorCode, pointer };
+  return { feedUrl, normalizedUrl: parsed.normalizedUrl };
+}
+
+/** A null title or null folders count as empty, which clears them. */
+function readDetails(attributes: Members): Details | Malformed {
+  const { title, folders } = attributes;
+  const details: { title?: string; folders?: readonly string[] } = {};
+  if (title !== undefined) {
+    const parsed = title === null ? "" : typeof title === "string" ? readTitle(title) : undefined;
+    if (parsed === undefined) return { code: "invalid-title", pointer: "/attributes/title" };
+    details.title = parsed;
+  }
+  if (folders !== undefined) {
+    const parsed = folders === null ? [] : Array.isArray(folders) ? readFolders(folders) : undefined;
+    if (parsed === undefined) return { code: "invalid-folders", pointer: "/attributes/folders" };
+    details.folders = parsed;
+  }
+  return details;
+}
+
+/** Pointers to the values that cause the conflicts. */
+const CONFLICT_POINTERS: Record<Conflict["code"], Pointer> = {
+  "already-subscribed": "/attributes/feed_url",
+  "id-in-use": "/id",
+};
+
+/** @param toDocumentPointer Converts a pointer within the resource object to a pointer within the document. */
+export function malformedError(
+  { code, reason = "", pointer }: Malformed,
+  toDocumentPointer: (pointer: Pointer) => string,
+): ErrorObject {
+  return createError(code, { type: SUBSCRIPTION_TYPE, reason, source: { pointer: toDocumentPointer(pointer) } });
+}
+
+/** A conflict repeats the requested id and feed URL in `meta`. */
+export function refusalError(
+  refusal: Refusal,
+  change: RequestedChange,
+  toDocumentPointer: (pointer: Pointer) => string,
+): ErrorObject {
+  switch (refusal.code) {
+    case "already-subscribed":
+    case "id-in-use": {
+      const { code, existingId } = refusal;
+      const { idAsSent, feedUrl }: { readonly idAsSent: string; readonly feedUrl?: string } = change;
+      const existing = code === "already-subscribed" ? { existing_id: existingId } : {};
+      const meta = { feed_url: feedUrl, guid: idAsSent, ...existing };
+      return createError(code, { source: { pointer: toDocumentPointer(CONFLICT_POINTERS[code]) }, meta });
+    }
+    case "quota-exceeded": {
+      const { max } = refusal;
+      return createError("quota-exceeded", { max, source: { pointer: toDocumentPointer("") }, meta: { max } });
+    }
+    case "details-too-long":
+      return createError(refusal.code, { source: { pointer: toDocumentPointer("/attributes") } });
+    case "not-found":
+      return createError("not-found", { resource: "Subscription", source: { pointer: toDocumentPointer("/id") } });
+  }
+}
+
+export const COLLECTION = "/v1/subscriptions";
+
+export function selfLink(id: string, basePath: string): string {
+  return `${basePath}${COLLECTION}/${id}`;
+}
+
+/** Built by hand, since it is most of what the server sends. `podcastId` adds the relationship. */
+export function writeSubscriptionResource(
+  subscription: Subscription,
+  basePath: string,
+  fields?: readonly SubscriptionField[],
+  podcastId?: string,
+): string {
+  const { id } = subscription;
+  const attributes = fields === undefined ? writeAllAttributes(subscription) : writeAttributes(subscription, fields);
+  let members = attributes === "" ? "" : `,"attributes":{${attributes}}`;
+  if (podcastId !== undefined && (fields === undefined || fields.includes("podcast")))
+    members += `,"relationships":{"podcast":{"data":{"type":"${PODCAST_TYPE}","id":"${podcastId}"}}}`;
+  return `{"type":"${SUBSCRIPTION_TYPE}","id":"${id}"${members},"links":{"self":"${selfLink(id, basePath)}"}}`;
+}
+
+function writeAllAttributes({ feedUrl, subscribedAt, title, folders }: Subscription): string {
+  let text = `"feed_url":${JSON.stringify(feedUrl)},"user_subscribed_at":"${writeTimestamp(subscribedAt)}"`;
+  if (title !== undefined) text += `,"title":${JSON.stringify(title)}`;
+  if (folders !== undefined) text += `,"folders":${JSON.stringify(folders)}`;
+  return text;
+}
+
+function writeAttributes(
+  { feedUrl, subscribedAt, title, folders }: Subscription,
+  fields: readonly SubscriptionField[],
+): string {
+  const values = { feed_url: feedUrl, user_subscribed_at: subscribedAt, title, folders, podcast: undefined };
+  return fields
+    .filter((field) => values[field] !== undefined)
+    .map((field) => `"${field}":${JSON.stringify(values[field])}`)
+    .join();
+}
+
+let last = { time: Number.NaN, text: "" };
+
+/** Items that were added by one request have the same timestamp, so the last one is cached. */
+function writeTimestamp(timestamp: Date): string {
+  const time = timestamp.getTime();
+  if (last.time !== time) last = { time, text: timestamp.toISOString() };
+  return last.text;
+}

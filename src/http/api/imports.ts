@@ -1,0 +1,84 @@
+import { failure, type RequestFailure } from "../../errors/catalog.ts";
+import { importFeeds } from "../../lists/imports.ts";
+import { type SequenceRange, StoreUnavailable } from "../../lists/subscription.ts";
+import { type Entry, InvalidOpml } from "../../opml/entry.ts";
+import { opmlSourceOf, writeOpml } from "../../opml/write.ts";
+import { readBody } from "../wire/body.ts";
+import { JSON_API } from "../wire/dialect.ts";
+import type { Request } from "../wire/exchange.ts";
+import type { Parser } from "../wire/parser.ts";
+import { downloadOf, respondInPieces } from "../wire/respond.ts";
+import { afterBatch, type Call } from "../wire/router.ts";
+import type { Services } from "../wire/services.ts";
+import { resolveStateMeta } from "./changes.ts";
+import { writeImportResult } from "./documents/imports.ts";
+
+export const OPML_TYPE = "text/x-opml; charset=utf-8";
+/** Media types that browsers and programs use for OPML files and lists of URLs. The content determines the format. */
+const FILE_TYPES = /^(?:(?:text|application)\/(?:x-opml(?:\+xml)?|opml\+xml|xml)|text\/(?:plain|uri-list))\s*(?:;|$)/i;
+
+export function requireImportFileType(header: string | undefined): void {
+  if (FILE_TYPES.test(header ?? "")) return;
+  throw failure("unsupported-media-type", {
+    contentType: "text/x-opml (an OPML file) or text/plain (one feed URL per line)",
+    source: { header: "Content-Type" },
+  });
+}
+
+/** Handlers of `/v1/imports` and `/v1/subscriptions.opml`. */
+export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
+  return {
+    async export(call: Call): Promise<void> {
+      const { request, response, caller } = call;
+      const file = writeOpml(opmlSourceOf(store, caller.user, afterBatch(call)), clock());
+      await respondInPieces(request, response, file, downloadOf(OPML_TYPE, "earmark.opml"));
+    },
+
+    async import(call: Call<{ readonly dryRun: boolean }>): Promise<void> {
+      const { request, response, caller } = call;
+      const { dryRun } = call.query;
+      const feeds = await readEntries(call, parser, "import-file");
+      const isConnected = () => !response.destroyed;
+      // A dry run writes nothing, so no write would notice that access was revoked during the upload.
+      if (dryRun) await caller.requireAccess();
+      let done = 0;
+      const onProgress = (count: number) => {
+        done = count;
+      };
+      let written: SequenceRange | undefined;
+      // What another writer did between two transactions is not in the response, so the state must not cover it.
+      const onWritten = ({ sequenceBefore, sequence }: SequenceRange) => {
+        if ((written?.sequence ?? sequenceBefore) === sequenceBefore)
+          written = { sequenceBefore: written?.sequenceBefore ?? sequenceBefore, sequence };
+      };
+      const options = { dryRun, onProgress, onWritten, shouldContinue: isConnected };
+      const imported = await importFeeds(store, caller, feeds, clock(), options).catch((error) => {
+        throw error instanceof StoreUnavailable && done > 0 && !dryRun ? interrupted(done, request, error) : error;
+      });
+      if (!isConnected()) return;
+      const headers = { "content-type": JSON_API.contentType };
+      const states = dryRun ? undefined : await resolveStateMeta(store, caller.user, written);
+      await respondInPieces(request, response, writeImportResult(imported, dryRun, states), headers);
+    },
+  };
+}
+
+export async function readEntries(call: Call<unknown>, parser: Parser, kind: "opml" | "import-file"): Promise<Entry[]> {
+  const { request, response, caller, maxBytes } = call;
+  const bytes = await readBody(request, response, maxBytes);
+  const isConnected = () => !response.destroyed;
+  const job = { kind, bytes };
+  return parser
+    .parse(job, request.owner, caller.spend, isConnected, (entries: Entry[]) => entries)
+    .catch((error) => {
+      if (!(error instanceof InvalidOpml)) throw error;
+      const { message: reason, line } = error;
+      throw failure("invalid-opml", { reason, ...(line === undefined ? {} : { meta: { line } }) });
+    });
+}
+
+/** Unlike other requests, an import may already have changed something when the store fails: it may have added feeds. */
+function interrupted(done: number, { id, log }: Request, cause: StoreUnavailable): RequestFailure {
+  log.error({ reqId: id, err: cause }, "import interrupted");
+  return failure("import-interrupted", { count: done });
+}

@@ -1,0 +1,93 @@
+import { isDeviceId } from "../../../apps/app-store.ts";
+import {
+  ACTION_KINDS,
+  type ActionKind,
+  type EpisodeAction,
+  type UploadedAction,
+} from "../../../apps/episode-actions.ts";
+import { failure } from "../../../errors/catalog.ts";
+import { isObject, readSince, readTimestamp, readWholeNumber, writeTimestamp } from "./values.ts";
+
+/** Maximum number of actions in a request. */
+export const MAX_UPLOADED_ACTIONS = 100_000;
+
+/**
+ * Reads uploaded episode actions, such as plays, and ignores invalid ones: an app repeats the whole upload until the
+ * server accepts it, so one rejected action would block all others.
+ */
+export function readActions(document: unknown): UploadedAction[] {
+  if (!Array.isArray(document))
+    throw failure("malformed-document", { reason: "The body must be a JSON array of episode actions" });
+  const max = MAX_UPLOADED_ACTIONS;
+  if (document.length > max)
+    throw failure("too-many-operations", { count: document.length, items: "episode actions", max, meta: { max } });
+  return document.map(readUploadedAction).filter((action) => action !== undefined);
+}
+
+function readUploadedAction(item: unknown): UploadedAction | undefined {
+  if (!isObject(item)) return undefined;
+  const { podcast, episode, guid, device } = item;
+  const kind = readKind(item["action"]);
+  const actedAt = readActionTime(item["timestamp"]);
+  if (typeof podcast !== "string" || typeof episode !== "string" || kind === undefined || actedAt === "unreadable")
+    return undefined;
+  return {
+    podcast,
+    episode,
+    guid: typeof guid === "string" && guid !== "" ? guid : undefined,
+    device: typeof device === "string" && isDeviceId(device) ? device : undefined,
+    kind,
+    actedAt,
+    position: readWholeNumber(item["position"]),
+    started: readWholeNumber(item["started"]),
+    total: readWholeNumber(item["total"]),
+  };
+}
+
+const KINDS: ReadonlySet<string> = new Set(ACTION_KINDS);
+
+function readKind(value: unknown): ActionKind | undefined {
+  const kind = typeof value === "string" ? value.toLowerCase() : "";
+  return KINDS.has(kind) ? (kind as ActionKind) : undefined;
+}
+
+function readActionTime(value: unknown): Date | "unreadable" | undefined {
+  if (value === undefined || value === null || value === "") return undefined;
+  return (typeof value === "string" ? readTimestamp(value) : undefined) ?? "unreadable";
+}
+
+/**
+ * Reads `since` and `podcast`. Ignores `device`, because apps need the actions of other devices. Ignores `aggregated`,
+ * because only the latest action of each kind is stored for each episode.
+ */
+export function readActionsQuery(query: string): { readonly since: number; readonly podcast: string | undefined } {
+  return { since: readSince(query), podcast: new URLSearchParams(query).get("podcast") || undefined };
+}
+
+export type ActionBatches = AsyncIterable<readonly EpisodeAction[]> | Iterable<readonly EpisodeAction[]>;
+
+/** A response that lists actions, in chunks. */
+export async function* writeActions(
+  batches: ActionBatches,
+  timestamp: number,
+  convert: (action: EpisodeAction) => object = toGpodderAction,
+): AsyncGenerator<string> {
+  yield '{"actions":[';
+  let separator = "";
+  for await (const actions of batches) {
+    if (actions.length === 0) continue;
+    yield separator + actions.map((action) => JSON.stringify(convert(action))).join();
+    separator = ",";
+  }
+  yield `],"timestamp":${timestamp}}`;
+}
+
+/**
+ * Unknown values are left out: the gPodder app and Music Assistant reject null. They also reject -1, which stands for an
+ * unknown value in the Nextcloud API.
+ */
+function toGpodderAction(action: EpisodeAction): object {
+  const { podcast, episode, guid, device, kind, actedAt, started, position, total } = action;
+  const progress = kind === "play" ? { started, position, total } : {};
+  return { podcast, episode, guid, device, action: kind, timestamp: writeTimestamp(actedAt), ...progress };
+}

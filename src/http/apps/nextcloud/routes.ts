@@ -1,0 +1,131 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type Accounts, hashSecret } from "../../../accounts/accounts.ts";
+import { Attempts } from "../../../accounts/attempts.ts";
+import { isAccountRefusal } from "../../../accounts/refusals.ts";
+import { readPollToken, startAppLogin } from "../../../apps/logins.ts";
+import { failure } from "../../../errors/catalog.ts";
+import { toFailure, userAgentOf } from "../../api/accounts.ts";
+import { MAX_LABEL } from "../../api/documents/accounts.ts";
+import { retryAfter } from "../../auth/authenticate.ts";
+import { readBody } from "../../wire/body.ts";
+import { NEXTCLOUD } from "../../wire/dialect.ts";
+import type { Parser } from "../../wire/parser.ts";
+import { respond, respondContent } from "../../wire/respond.ts";
+import { anyQuery, type Call, type Method, type Route, route } from "../../wire/router.ts";
+import type { Services } from "../../wire/services.ts";
+import { MAX_ACTIONS_BYTES } from "../app-body.ts";
+import { readActionsQuery } from "../gpodder/actions.ts";
+import { createSyncHandlers } from "../gpodder/routes.ts";
+import { readSince } from "../gpodder/values.ts";
+import { writeNextcloudActions } from "./actions.ts";
+import { extractPollToken, writeAllowedLogin, writeOcsResponse, writeStartedLogin } from "./login.ts";
+
+const APP = "/index.php/apps/gpoddersync";
+const OCS_TYPE = "application/xml; charset=utf-8";
+const MAX_POLL_BYTES = 4 * 1024;
+/** Some apps poll again at once, so the 404 for a pending login is delayed by this much. */
+const POLL_DELAY_MS = 1_000;
+/** Without accounts, any password is accepted, but some apps require one. */
+const LOCAL = { name: "earmark", password: "earmark" };
+const DENIED = JSON.stringify({ message: "Access was denied." });
+
+/** The API of gPodder Sync for Nextcloud, and the sign-in of a Nextcloud server. */
+export function nextcloudRoutes(services: Services, parser: Parser): Route[] {
+  const sync = createSyncHandlers(services, parser, NEXTCLOUD, writeNextcloudActions);
+  const login = createLoginHandlers(services);
+  const { maxBodyBytes } = services.config.limits;
+  const write = (path: string, maxBytes: number, run: (call: Call) => Promise<void>) =>
+    route("POST", path, { access: "write", dialect: NEXTCLOUD, query: anyQuery, body: { maxBytes }, run });
+  const read = { access: "read", dialect: NEXTCLOUD } as const;
+  const open = { access: "open", dialect: NEXTCLOUD, query: anyQuery } as const;
+  return [
+    route("GET", `${APP}/subscriptions`, { ...read, query: readSince, run: sync.feeds }),
+    // PinePods uses this path, with the same number in `since`.
+    route("GET", `${APP}/subscription_changes/:number`, { ...read, query: readSince, run: sync.feeds }),
+    write(`${APP}/subscription_change/create`, maxBodyBytes, sync.changeFeeds),
+    route("GET", `${APP}/episode_action`, { ...read, query: readActionsQuery, run: sync.actions }),
+    write(`${APP}/episode_action/create`, MAX_ACTIONS_BYTES, sync.addActions),
+
+    route("POST", "/index.php/login/v2", { ...open, run: login.start }),
+    route("POST", "/index.php/login/v2/poll", { ...open, body: { maxBytes: MAX_POLL_BYTES }, run: login.poll }),
+    ...(services.accounts === undefined ? [] : appPasswordRoutes(services.accounts, services)),
+  ];
+}
+
+/** Login flow version 2: the app polls until the user has allowed or denied it in the browser. */
+function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clock, limiterClock }: Services) {
+  // Counted in this process and apart from sign-ins: starting a login costs CPU time, but guesses nothing.
+  const starts = new Attempts(undefined, limiterClock);
+  const findDecision = async (token: string) => {
+    if (accounts === undefined) return LOCAL;
+    const secret = readPollToken(token, clock());
+    const found = secret === undefined ? undefined : await accounts.findCredential(hashSecret(secret));
+    if (secret === undefined || found === undefined) return undefined;
+    if (found.kind === "denied-login") return "denied";
+    const account = await accounts.get(found.user);
+    return account && { name: account.name, password: secret };
+  };
+  return {
+    async start({ request, response }: Call): Promise<void> {
+      const server = serverUrlOf(request.raw);
+      if (appSignIn === undefined) {
+        const localLogin = { pollToken: LOCAL.password, loginUrl: `${server}/` };
+        respond(response, 200, NEXTCLOUD, writeStartedLogin(server, localLogin));
+        return;
+      }
+      const { address, networks } = readClient(request.raw);
+      const waitMs = await starts.count(networks, undefined, clock());
+      if (waitMs > 0) throw failure("too-many-attempts", retryAfter(waitMs));
+      const origin = { app: userAgentOf(request), address };
+      const { pollToken, id } = await startAppLogin(appSignIn.signatures, origin, clock());
+      // Browsers do not send the fragment, so it appears in no log.
+      const loginUrl = `${server}/#app-login=${id}`;
+      respond(response, 200, NEXTCLOUD, writeStartedLogin(server, { pollToken, loginUrl }));
+    },
+
+    async poll({ request, response, maxBytes }: Call): Promise<void> {
+      const token = extractPollToken((await readBody(request, response, maxBytes)).toString());
+      const decision = await findDecision(token);
+      if (decision === undefined) {
+        await sleep(POLL_DELAY_MS);
+        throw failure("not-found", { resource: "Login" });
+      }
+      // Apps keep polling after 404, but may stop after 403.
+      if (decision === "denied") respond(response, 403, NEXTCLOUD, DENIED);
+      else
+        respond(
+          response,
+          200,
+          NEXTCLOUD,
+          writeAllowedLogin(serverUrlOf(request.raw), decision.name, decision.password),
+        );
+    },
+  };
+}
+
+/** How an app exchanges the password of the account for a token, and later revokes the token. */
+function appPasswordRoutes(accounts: Accounts, { clock, hub }: Services): Route[] {
+  const ocs = (method: Method, path: string, run: (call: Call) => Promise<string>) =>
+    route(method, path, {
+      access: "write",
+      dialect: NEXTCLOUD,
+      query: anyQuery,
+      run: async (call) => respondContent(call.response, OCS_TYPE, await run(call)),
+    });
+  return [
+    ocs("GET", "/ocs/v2.php/core/getapppassword", async ({ request, caller }) => {
+      if (caller.credential !== undefined) throw failure("session-required");
+      const label = userAgentOf(request).slice(0, MAX_LABEL) || "Podcast app";
+      const issued = await accounts.createToken(caller, { label, scope: "write", expiresAt: undefined }, clock());
+      if (isAccountRefusal(issued)) throw toFailure(issued, "password");
+      return writeOcsResponse(issued.secret);
+    }),
+    ocs("DELETE", "/ocs/v2.php/core/apppassword", async ({ caller }) => {
+      if (caller.credential?.kind !== "token")
+        throw failure("malformed-document", { reason: "Authenticate with the app password that is to be revoked" });
+      await accounts.removeCredential(caller, "token", caller.credential.id, clock());
+      hub.recheck(caller.user);
+      return writeOcsResponse();
+    }),
+  ];
+}

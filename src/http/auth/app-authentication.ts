@@ -1,0 +1,175 @@
+import { isUtf8 } from "node:buffer";
+import type { IncomingMessage } from "node:http";
+import { isAccountRefusal } from "../../accounts/refusals.ts";
+import type { Client as AppClient } from "../../apps/app-store.ts";
+import { isDeviceId } from "../../apps/app-store.ts";
+import { APP_SESSION_MS, type AppSession, type AppSignIn, type AppUser, isSameName } from "../../apps/sign-in.ts";
+import { failure, type RequestFailure } from "../../errors/catalog.ts";
+import { logFailedSignIn } from "../api/accounts.ts";
+import type { ReadClient } from "../wire/client-address.ts";
+import type { Dialect } from "../wire/dialect.ts";
+import type { Request, Response } from "../wire/exchange.ts";
+import type { Params, Route } from "../wire/router.ts";
+import { type Authenticate, type Principal, readBearer, retryAfter, type VerifiedUser } from "./authenticate.ts";
+import { MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
+
+/** The name that apps expect. */
+const COOKIE = "sessionid";
+const MAX_SESSION_COOKIES = 4;
+const MAX_USER_AGENT = 100;
+const INVALID_DEVICE_ID = "Invalid device id: use 1 to 64 letters, digits, dots, hyphens or underscores";
+/** Also accepts URL-safe base64, which the Kodi add-on sends. */
+const BASIC = /^basic +([\w+/-]+=*) *$/i;
+
+export type AuthenticateApp = (
+  request: Request,
+  response: Response,
+  route: Pick<Route, "access" | "dialect">,
+  params: Params,
+) => Promise<Principal>;
+
+export function clearAppCookie(response: Response, basePath: string): void {
+  response.setHeader("set-cookie", `${COOKIE}=; Path=${basePath}/; Max-Age=0; HttpOnly; SameSite=Strict`);
+}
+
+interface AppAuthenticationOptions {
+  readonly authenticate: Authenticate;
+  /** Undefined on a server without accounts. */
+  readonly signIn: AppSignIn | undefined;
+  readonly readClient: ReadClient;
+  readonly basePath: string;
+  readonly clock: () => Date;
+}
+
+/**
+ * Authenticates a podcast app and identifies the client. Every response to a request with a password or token sets a
+ * session cookie. Apps may send an old session along with their credentials, so credentials take precedence.
+ */
+export function createAppAuthentication(options: AppAuthenticationOptions): AuthenticateApp {
+  const { authenticate, signIn, readClient, basePath, clock } = options;
+
+  const setCookie = ({ raw }: Request, response: Response, session: string) => {
+    const secure = readClient(raw).isHttps ? "; Secure" : "";
+    const age = Math.floor(APP_SESSION_MS / 1_000);
+    response.setHeader(
+      "set-cookie",
+      `${COOKIE}=${session}; Path=${basePath}/; Max-Age=${age}; HttpOnly; SameSite=Strict${secure}`,
+    );
+  };
+
+  /** Without accounts, a session only contains the device. */
+  const authenticateLocal = async (
+    request: Request,
+    response: Response,
+    requestedDevice: string | undefined,
+    dialect: Dialect,
+  ) => {
+    const [session] = sessionsOf(request.raw);
+    const remembered = session?.slice("local.".length);
+    const device = requestedDevice ?? (remembered !== undefined && isDeviceId(remembered) ? remembered : undefined);
+    if (session === undefined || device !== remembered) setCookie(request, response, `local.${device ?? ""}`);
+    return { ...(await authenticate(request.raw, "read")), app: clientOf(request.raw, undefined, device, dialect) };
+  };
+
+  return async (request, response, { access, dialect }, params) => {
+    const { raw } = request;
+    if (access === "open") return authenticate(raw, access);
+    const { user: userName, device: requestedDevice } = params;
+    if (requestedDevice !== undefined && !isDeviceId(requestedDevice)) throw badRequest(INVALID_DEVICE_ID);
+    if (signIn === undefined) return authenticateLocal(request, response, requestedDevice, dialect);
+
+    let found: AppSession | undefined;
+    const principal = await authenticate(raw, access, async (at) => {
+      const session = await readSession(signIn, raw, at);
+      const user = await readUser(signIn, request, readClient, dialect.app?.acceptsBearer === true, at);
+      const isOwn = user === undefined || session?.user.account.user === user.account.user;
+      found = user === undefined ? session : { user, device: isOwn ? session?.device : undefined, isRenewalDue: true };
+      return found && toVerified(found.user);
+    });
+    if (found === undefined) throw failure("invalid-credentials");
+    const { user, isRenewalDue } = found;
+    if (userName !== undefined && !isSameName(userName, user.account)) throw wrongUser(raw);
+    const device = requestedDevice ?? found.device;
+    if (isRenewalDue || device !== found.device)
+      setCookie(request, response, await signIn.writeSession(user, device, clock()));
+    return { ...principal, app: clientOf(raw, user, device, dialect) };
+  };
+}
+
+/** A session of another user is rejected like an invalid one, so that the app sends its credentials. */
+function wrongUser({ headers: { authorization } }: IncomingMessage): RequestFailure {
+  if (authorization === undefined) return failure("invalid-credentials");
+  return badRequest("The user in the path does not match the credentials");
+}
+
+function badRequest(reason: string): RequestFailure {
+  return failure("malformed-document", { reason });
+}
+
+function toVerified({ account: { user, createdAt }, token, credentialVersion }: AppUser): VerifiedUser {
+  return token ?? { kind: "password", user, createdAt, passwordHash: credentialVersion };
+}
+
+/** Undefined if the request has only a session. Throws if it has neither, or its credentials are invalid. */
+async function readUser(
+  signIn: AppSignIn,
+  request: Request,
+  readClient: ReadClient,
+  acceptsBearer: boolean,
+  at: Date,
+): Promise<AppUser | undefined> {
+  const { authorization } = request.headers;
+  if (authorization === undefined) {
+    if (sessionsOf(request.raw).length === 0) throw failure("unauthenticated");
+    return undefined;
+  }
+  const { networks } = readClient(request.raw);
+  const credentials = readBasic(authorization);
+  if (credentials !== undefined) {
+    const user = await signIn.withPassword({ ...credentials, networks }, at);
+    if (!isAccountRefusal(user)) return user;
+    if (user.reason === "too-often") throw failure("too-many-attempts", retryAfter(user.waitMs));
+    if (user.reason !== "disabled") logFailedSignIn(request, readClient, "app");
+    throw failure("invalid-credentials");
+  }
+  const token = acceptsBearer ? readBearer(authorization) : undefined;
+  const user = token === undefined ? undefined : await signIn.withToken(token, at);
+  if (user === undefined) throw failure("invalid-credentials");
+  return user;
+}
+
+function readBasic(header: string): { readonly name: string; readonly password: string } | undefined {
+  const bytes = Buffer.from(BASIC.exec(header)?.[1] ?? "", "base64");
+  const text = isUtf8(bytes) ? bytes.toString() : bytes.toString("latin1");
+  const colon = text.indexOf(":");
+  return colon === -1 ? undefined : { name: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+async function readSession(signIn: AppSignIn, raw: IncomingMessage, at: Date): Promise<AppSession | undefined> {
+  for (const text of sessionsOf(raw)) {
+    const session = await signIn.readSession(text, at);
+    if (session !== undefined) return session;
+  }
+  return undefined;
+}
+
+function sessionsOf({ headers: { cookie = "" } }: IncomingMessage): readonly string[] {
+  return cookie.length > MAX_COOKIE_BYTES ? [] : readCookies(cookie, COOKIE).slice(0, MAX_SESSION_COOKIES);
+}
+
+/** Identifies the client by its token, else its device, else its user agent, which several installations may share. */
+function clientOf(
+  { headers }: IncomingMessage,
+  user: AppUser | undefined,
+  device: string | undefined,
+  { app: dialect }: Dialect,
+): AppClient {
+  const app = (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
+  const token = user?.token;
+  const key = token !== undefined ? `token ${token.id}` : device !== undefined ? `device ${device}` : `agent ${app}`;
+  if (device !== undefined || dialect?.hasDevices !== false) return { key, device, app };
+  const product = /^[\w.-]{1,50}/.exec(app)?.[0] ?? "unknown";
+  return token === undefined
+    ? { key, device: `app-${product}`, caption: product, app }
+    : { key, device: `app-${token.id.slice(0, 8)}`, caption: token.label, app };
+}

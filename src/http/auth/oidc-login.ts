@@ -1,0 +1,125 @@
+import { type Accounts, SESSION_MS } from "../../accounts/accounts.ts";
+import { findIdentifiedUser, type Identity, linkIdentity } from "../../accounts/linked-users.ts";
+import { isAccountRefusal } from "../../accounts/refusals.ts";
+import type { Signatures } from "../../accounts/signatures.ts";
+import { issueTicket, readTicket } from "../../accounts/tickets.ts";
+import type { OidcConfig } from "../../config/config.ts";
+import { failure, RequestFailure } from "../../errors/catalog.ts";
+import { writeMeta } from "../../jsonapi/document.ts";
+import { logFailedSignIn, requireRecentSignIn, toFailure, userAgentOf } from "../api/accounts.ts";
+import { JSON_API } from "../wire/dialect.ts";
+import type { Request } from "../wire/exchange.ts";
+import { respond, respondSeeOther } from "../wire/respond.ts";
+import type { Call } from "../wire/router.ts";
+import type { Services } from "../wire/services.ts";
+import { cookieName, MAX_COOKIE_BYTES, readCookies, writeCookie } from "./cookies.ts";
+import { createOidcClient, loginSecretsOf } from "./oidc-client.ts";
+
+export const CALLBACK = "/oidc/callback";
+/** How long people have to sign in at the provider. */
+const LOGIN_MS = 10 * 60 * 1_000;
+/** The subject of a ticket that signs in; a ticket that links an identity has the user instead. */
+const SIGN_IN = "sign-in";
+const COOKIE_SUFFIX = "-oidc";
+const MAX_LOGIN_COOKIES = 4;
+
+/**
+ * Signing in with an OpenID Connect provider, and linking a user of the provider to an account. The page starts a login and
+ * opens the provider, which sends the browser back to `CALLBACK`. In between, a cookie contains a ticket from which the
+ * secrets of the login are derived, so that only the browser that started a login can finish it.
+ */
+export function createOidcLoginHandlers(
+  accounts: Accounts,
+  signatures: Signatures,
+  oidc: OidcConfig & { readonly login: NonNullable<OidcConfig["login"]> },
+  { config: { basePath }, authenticate, readClient, serverUrlOf, log, clock }: Services,
+) {
+  const client = createOidcClient(oidc, oidc.login, (reason) => log.warn({ reason }, "identity provider unavailable"));
+  const redirectUri = ({ raw }: Request) => `${serverUrlOf(raw)}${CALLBACK}`;
+  const loginCookie = ({ raw }: Request, ticket: string | undefined) =>
+    writeCookie(ticket, LOGIN_MS, readClient(raw), basePath, COOKIE_SUFFIX);
+
+  const start = async ({ request, response }: Call, subject: string): Promise<void> => {
+    const { text, ticket } = await issueTicket(signatures, "oidc login", subject, LOGIN_MS, clock());
+    const url = await client.authorizationUrl(redirectUri(request), loginSecretsOf(ticket.random));
+    const document = writeMeta({ authorization_url: url, expires_at: ticket.expiresAt.toISOString() });
+    respond(response, 200, JSON_API, document, { "set-cookie": loginCookie(request, text) });
+  };
+
+  /** The login that this browser has started, if the response belongs to it. */
+  const findLogin = async ({ raw, headers: { cookie = "" } }: Request, state: string | null) => {
+    if (cookie.length > MAX_COOKIE_BYTES) return undefined;
+    const texts = readCookies(cookie, cookieName(readClient(raw), basePath) + COOKIE_SUFFIX).slice(
+      0,
+      MAX_LOGIN_COOKIES,
+    );
+    for (const text of texts) {
+      const ticket = await readTicket(signatures, "oidc login", text, clock());
+      if (ticket === undefined) continue;
+      const secrets = loginSecretsOf(ticket.random);
+      if (secrets.state === state) return { subject: ticket.subject, secrets };
+    }
+    return undefined;
+  };
+
+  const signIn = async (request: Request, identity: Identity): Promise<string> => {
+    const client = readClient(request.raw);
+    const found = await findIdentifiedUser(accounts, identity, oidc.signUp ? client.address : undefined, clock());
+    if (found === undefined) throw failure("no-account");
+    if (found.account.disabledAt !== undefined) throw failure("account-disabled");
+    // Without a link the account belongs to the identity, and has no password.
+    const issued = await accounts.openSession(
+      found.account,
+      found.linkHash === undefined ? { passwordHash: "" } : { credentialHash: found.linkHash },
+      userAgentOf(request),
+      clock(),
+    );
+    if (isAccountRefusal(issued)) throw toFailure(issued, "password");
+    return writeCookie(issued.secret, SESSION_MS, client, basePath);
+  };
+
+  const link = async ({ raw }: Request, user: string, identity: Identity & { readonly label: string }) => {
+    const caller = await authenticate(raw, "account");
+    // Another user may have signed in since.
+    if (String(caller.user) !== user) throw failure("oidc-failed");
+    const linked = await linkIdentity(accounts, caller, identity, identity.label, clock());
+    if (isAccountRefusal(linked)) throw toFailure(linked, "password", "identity");
+  };
+
+  /** Returns the cookies to set. Throws if the login fails. */
+  const finish = async (request: Request, query: string): Promise<string[]> => {
+    const callback = new URL(`${redirectUri(request)}?${query}`);
+    const login = await findLogin(request, callback.searchParams.get("state"));
+    if (login === undefined) throw failure("oidc-failed");
+    const refusal = await accounts.countAttempt(readClient(request.raw).networks, clock());
+    if (refusal !== undefined) throw toFailure(refusal, "password");
+    const identity = await client.finish(callback, login.secrets);
+    if (login.subject === SIGN_IN) return [await signIn(request, identity)];
+    await link(request, login.subject, identity);
+    return [];
+  };
+
+  return {
+    startSignIn: (call: Call) => start(call, SIGN_IN),
+
+    startLink(call: Call): Promise<void> {
+      requireRecentSignIn(call.caller, clock());
+      return start(call, String(call.caller.user));
+    },
+
+    /** The browser comes back from the provider. The page shows the result, success or failure. */
+    async finish({ request, response, query }: Call<string>): Promise<void> {
+      const clearCookie = loginCookie(request, undefined);
+      try {
+        if (request.method === "HEAD") throw failure("oidc-failed");
+        respondSeeOther(response, `${basePath}/`, [clearCookie, ...(await finish(request, query))]);
+      } catch (error) {
+        if (!(error instanceof RequestFailure)) throw error;
+        const { code } = error.error;
+        if (code !== "identity-provider-unavailable" && code !== "account-disabled")
+          logFailedSignIn(request, readClient, "oidc");
+        respondSeeOther(response, `${basePath}/#sign-in-failed=${code}`, [clearCookie]);
+      }
+    },
+  };
+}

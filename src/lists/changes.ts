@@ -1,0 +1,103 @@
+import { yieldTurn } from "../util/turns.ts";
+import {
+  type ChangePage,
+  type ChangeRows,
+  type ListPosition,
+  NO_REMOVALS,
+  positionAt,
+  START,
+  type SubscriptionStore,
+  type UserId,
+} from "./subscription.ts";
+
+/** A page ends before its URLs, titles and folders have more characters than this, so that no response is very long. */
+export const MAX_PAGE_CHARS = 2 ** 20;
+/** Folders have fewer separators than characters, so what is left out after this many does not fit on the page. */
+const MAX_READ_CHARS = 2 * MAX_PAGE_CHARS;
+
+/**
+ * What changed after `position`, at most `limit` changes, or fewer if they are long. Undefined when that is unknown:
+ * records of removals since then have been deleted, or the list never reached that position. From the start, it is the
+ * whole list without removals.
+ *
+ * A reader that applies page after page ends up with the current list, whatever is written between the pages. A removal is
+ * reported only if the item had been added by `position`. An item that is added again under the same id may be in `removed`
+ * of one page and in `changed` of a later one.
+ */
+export async function changesSince(
+  store: Pick<SubscriptionStore, "readChanges">,
+  user: UserId,
+  position: ListPosition,
+  limit: number,
+): Promise<ChangePage | undefined> {
+  const { sequence: since, removalsAfter } = position;
+  const isStart = since === 0;
+  const from = isStart ? { ...START, removalsAfter: NO_REMOVALS } : position;
+  const rows = await store.readChanges(user, from, limit, MAX_READ_CHARS);
+  const { sequence, forgottenSequence } = rows;
+  if (removalsAfter > sequence || (!isStart && removalsAfter < forgottenSequence)) return undefined;
+  const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
+  const page = all.slice(0, pageLength(all, limit));
+  const hasMore = page.length < all.length;
+  const changed = page.flatMap((row) => ("item" in row ? [row.item] : []));
+  const ids = new Set(changed.map(({ id }) => id));
+  const removed = page.flatMap((row) => {
+    const isDue = !("item" in row) && row.addedSequence <= since && !ids.has(row.id);
+    return isDue ? [{ id: row.id, feedUrl: row.feedUrl }] : [];
+  });
+  const last = page.at(-1)?.sequence ?? since;
+  const known = isStart ? sequence : removalsAfter;
+  const next = hasMore ? { sequence: last, removalsAfter: Math.max(last, known) } : positionAt(sequence);
+  return { changed, removed, next, hasMore };
+}
+
+type ChangeRow = ChangeRows["changed"][number] | ChangeRows["removals"][number];
+
+/** At least one, so that every page leads on. */
+function pageLength(rows: readonly ChangeRow[], limit: number): number {
+  let characters = 0;
+  for (const [index, row] of rows.entries()) {
+    characters += charactersOf(row);
+    if (index === limit || (index > 0 && characters > MAX_PAGE_CHARS)) return index;
+  }
+  return rows.length;
+}
+
+function charactersOf(row: ChangeRow): number {
+  if (!("item" in row)) return row.feedUrl.length;
+  const { feedUrl, title = "", folders = [] } = row.item;
+  return folders.reduce((sum, folder) => sum + folder.length, feedUrl.length + title.length);
+}
+
+export interface FeedChangesPage {
+  /** URLs of feeds that were added or whose subscriptions were updated. */
+  readonly add: readonly string[];
+  readonly removals: ChangeRows["removals"];
+}
+
+export interface ChangeKinds {
+  readonly added: boolean;
+  readonly removed: boolean;
+}
+
+/** Rows per page. Feed URLs may be long. */
+const FEED_BATCH = 200;
+
+/** The feeds that changed with sequence numbers from `from` (exclusive) to `upTo` (inclusive), page by page. */
+export async function* readFeedChanges(
+  store: Pick<SubscriptionStore, "readChanges">,
+  user: UserId,
+  { from, upTo }: { readonly from: number; readonly upTo: number },
+  { added, removed }: ChangeKinds,
+): AsyncGenerator<FeedChangesPage> {
+  for (let after = from; after < upTo; ) {
+    const position = { sequence: added ? after : NO_REMOVALS, removalsAfter: removed ? after : NO_REMOVALS };
+    const rows = await store.readChanges(user, position, FEED_BATCH);
+    const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
+    const page = all.slice(0, FEED_BATCH).filter(({ sequence }) => sequence <= upTo);
+    const add = page.flatMap((row) => ("item" in row ? row.item.feedUrl : []));
+    yield { add, removals: page.flatMap((row) => ("item" in row ? [] : row)) };
+    after = all.length > FEED_BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
+    if (after < upTo) await yieldTurn();
+  }
+}

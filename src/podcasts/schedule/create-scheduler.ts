@@ -1,0 +1,40 @@
+import type { FetchConfig } from "../../config/config.ts";
+import { StoreUnavailable } from "../../lists/subscription.ts";
+import type { Store } from "../../store/shared/contract.ts";
+import type { FeedOutcome } from "../read/feed.ts";
+import { Scheduler } from "./scheduler.ts";
+
+const HOUR_MS = 60 * 60 * 1_000;
+
+export interface CreateSchedulerOptions {
+  readonly store: Store;
+  readonly version: string;
+  readonly clock: () => Date;
+  readonly log: {
+    readonly warn: (message: string) => void;
+    readonly error: (details: { readonly err: unknown }, message: string) => void;
+  };
+  readonly onFetch: ((outcome: FeedOutcome, seconds: number) => void) | undefined;
+}
+
+/** Creates the scheduler with the real fetcher and artwork scaler, as configured. They are loaded on demand. */
+export function createScheduler(config: FetchConfig, options: CreateSchedulerOptions): Scheduler {
+  const { store, version, clock, log, onFetch } = options;
+  const { networks, concurrency, intervalHours, artwork } = config;
+  const userAgent = config.userAgent || `Earmark/${version} (podcast subscription server)`;
+  return new Scheduler({
+    store,
+    concurrency,
+    intervalMs: intervalHours * HOUR_MS,
+    clock,
+    onFetch,
+    // An unavailable database is reported by every request.
+    onError: (error) => {
+      if (!(error instanceof StoreUnavailable)) log.error({ err: error }, "fetching feeds failed");
+    },
+    createFetcher: async () => new (await import("../fetch/fetcher.ts")).Fetcher({ networks, userAgent }),
+    createScaler: artwork
+      ? async () => new (await import("../artwork/artwork.ts")).ChildProcessArtworkScaler({ log })
+      : undefined,
+  });
+}

@@ -1,0 +1,22 @@
+import { sharedPostgres } from "../../../test/support/postgres.ts";
+import { query } from "../../../test/support/postgres-cluster.ts";
+import { open } from "../../../test/support/postgres-stores.ts";
+import { runs } from "../../../test/support/properties.ts";
+import { describeConvergence } from "../suites/app-convergence.suite.ts";
+import { describeApps } from "../suites/apps.suite.ts";
+import { describeAppAccess } from "../suites/apps-access.suite.ts";
+import { describeAppLimits } from "../suites/apps-limits.suite.ts";
+import { describeAppRemovals } from "../suites/apps-removals.suite.ts";
+
+const server = await sharedPostgres();
+const url = await server.migratedDatabase();
+const store = await open(url);
+
+describeApps("PostgreSQL", store);
+describeAppRemovals("PostgreSQL", store);
+describeAppAccess("PostgreSQL", store);
+describeAppLimits("PostgreSQL", store, {
+  run: (sql) => query(`${url}&options=-csearch_path%3Dearmark`, sql),
+  key: "lpad(n::text, 32, '0')::uuid",
+});
+describeConvergence("PostgreSQL", store, runs(10));

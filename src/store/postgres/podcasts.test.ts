@@ -1,0 +1,7 @@
+import { sharedPostgres } from "../../../test/support/postgres.ts";
+import { openStore } from "../open.ts";
+import { describePodcasts } from "../suites/podcasts.suite.ts";
+
+const server = await sharedPostgres();
+
+describePodcasts("PostgreSQL", async () => openStore(await server.migratedDatabase(), { connections: 4 }));

@@ -1,0 +1,343 @@
+import type { AccountStore } from "../../accounts/account-store.ts";
+import type { PeopleStore } from "../../accounts/administration-store.ts";
+import type { AppStore } from "../../apps/app-store.ts";
+import { withDetails } from "../../lists/details.ts";
+import { type KeyedChange, toOutcome } from "../../lists/list.ts";
+import {
+  AccessRevoked,
+  type Caller,
+  type Change,
+  type ChangeRows,
+  type ItemBatch,
+  type ListPosition,
+  type OnChange,
+  type Outcome,
+  type Page,
+  type PageRange,
+  type RemovedSubscription,
+  StoreUnavailable,
+  type Subscription,
+  type UserId,
+} from "../../lists/subscription.ts";
+import type { PodcastStore } from "../../podcasts/podcast-store.ts";
+import type { ConnectionCounts, Store } from "../shared/contract.ts";
+import { assertPageComplete, type Gaps, locate } from "../shared/gaps.ts";
+import { DELETED, feedKeyHex } from "../shared/keys.ts";
+import { displayNameOf, type MigrateOptions, type StoreOptions } from "../shared/options.ts";
+import { removalsQuery, toRemoval } from "../shared/removals.ts";
+import { sampleQuery, toSample } from "../shared/sample.ts";
+import type { StoreSample } from "../shared/size.ts";
+import { WriteQueue } from "../shared/write-queue.ts";
+import { PostgresAccounts } from "./accounts.ts";
+import { PostgresPeople } from "./administration.ts";
+import { PostgresApps } from "./apps.ts";
+import { distribute } from "./cluster.ts";
+import { type Connection, namedStatement, Postgres } from "./connection.ts";
+import { PostgresPodcasts } from "./podcasts.ts";
+import { isSchemaCurrent, prepareDatabase, readEpoch, renewEpoch } from "./schema.ts";
+import { type Job, type JobResult, ListWriter } from "./writer.ts";
+
+export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
+  const postgres = new Postgres(url, options.connections);
+  try {
+    const warnings = await prepareDatabase(postgres, displayNameOf(url), options.onWaiting);
+    for (const warning of warnings) options.onWarning?.(warning);
+    return new PostgresStore(postgres, await postgres.use(readEpoch), options);
+  } catch (error) {
+    await postgres.close();
+    throw error;
+  }
+}
+
+export async function preparePostgres(
+  url: string,
+  options: MigrateOptions,
+): Promise<{ readonly distributed: readonly string[] | undefined }> {
+  const postgres = new Postgres(url, 1, { hasLongTimeouts: true });
+  try {
+    await prepareDatabase(postgres, displayNameOf(url));
+    if (options.newEpoch === true) await postgres.use(renewEpoch);
+    return { distributed: options.distribute ? await postgres.use(distribute) : undefined };
+  } finally {
+    await postgres.close();
+  }
+}
+
+class PostgresStore implements Store {
+  readonly epoch: Uint8Array;
+  readonly accounts: AccountStore;
+  readonly people: PeopleStore;
+  readonly apps: AppStore;
+  readonly podcasts: PodcastStore;
+  readonly connections: () => ConnectionCounts;
+  readonly #postgres: Postgres;
+  readonly #options: StoreOptions;
+  readonly #writer: ListWriter;
+  /** One per user with pending writes, so that each user uses at most one connection and does not wait for others. */
+  readonly #queues = new Map<UserId, WriteQueue<Job, JobResult>>();
+  /** Cache of the gaps of lists that have some. */
+  readonly #gaps = new Map<UserId, Gaps>();
+  #onChange: OnChange = () => undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(postgres: Postgres, epoch: Uint8Array, options: StoreOptions) {
+    this.epoch = epoch;
+    this.#postgres = postgres;
+    this.#options = options;
+    this.#writer = new ListWriter(postgres);
+    this.accounts = new PostgresAccounts(postgres);
+    this.people = new PostgresPeople(postgres);
+    this.apps = new PostgresApps(postgres);
+    this.podcasts = new PostgresPodcasts(postgres);
+    this.connections = () => postgres.connections;
+  }
+
+  async change(
+    { user, credentialHash, passwordHash, maxSubscriptions: max }: Caller,
+    changes: readonly Change[],
+    at: Date,
+  ): Promise<{ outcomes: Outcome[]; sequenceBefore: number; sequence: number }> {
+    const job = { changes: changes.map(toKeys), credentialHash, passwordHash, at: at.getTime(), maxTotal: max };
+    const result = await this.#push(user, job);
+    if (result === "access-revoked") throw new AccessRevoked();
+    if (result.sequence > result.sequenceBefore) this.#onChange(user, result);
+    const outcomes = result.results.map((each, index) => toOutcome(changes[index] as Change, each, at, max));
+    return { outcomes, sequenceBefore: result.sequenceBefore, sequence: result.sequence };
+  }
+
+  forgetRemovals(before: Date): Promise<void> {
+    return this.#writer.forgetRemovals(before);
+  }
+
+  async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
+    const ids = keys.flatMap((key) => ("id" in key ? key.id : []));
+    const feeds = keys.flatMap((key) => ("normalizedUrl" in key ? feedKeyHex(key.normalizedUrl) : []));
+    const columns = "id, feed_url, subscribed_at, title, folders, replace(feed::text, '-', '') as feed";
+    const { rows } = await this.#postgres.retry(
+      (connection) =>
+        connection.query<ItemRow & { feed: string }>(
+          `select ${columns} from earmark.subscriptions where user_id = $1 and id = any($2::uuid[])
+         union
+         select ${columns} from earmark.subscriptions where user_id = $1 and feed = any($3::uuid[])`,
+          [user, ids, feeds],
+        ),
+      user,
+    );
+    const found = new Map(rows.flatMap((row) => [row.id, row.feed].map((key) => [key, toSubscription(row)] as const)));
+    return keys.map((key) => found.get("id" in key ? key.id.toLowerCase() : feedKeyHex(key.normalizedUrl)));
+  }
+
+  page(user: UserId, window: PageRange): Promise<Page> {
+    return this.#postgres.retry((connection) => readPage(this.#postgres, connection, this.#gaps, user, window), user);
+  }
+
+  async itemsAfter(user: UserId, after: number, size: number): Promise<ItemBatch> {
+    const { rows } = await this.#postgres.retry(
+      (connection) =>
+        connection.query<ItemRow & { list_sequence: string }>(
+          `select s.sequence, id, feed_url, subscribed_at, title, folders, l.sequence as list_sequence
+         from earmark.subscriptions as s join earmark.lists as l using (user_id)
+         where user_id = $1 and s.sequence > $2 and l.sequence <> ${DELETED} order by s.sequence limit $3`,
+          [user, after, size],
+        ),
+      user,
+    );
+    const last = rows.at(-1);
+    return {
+      items: rows.map(toSubscription),
+      last: Number(last?.sequence ?? after),
+      sequence: Number(last?.list_sequence ?? after),
+    };
+  }
+
+  async sequences(users: readonly UserId[]): Promise<number[]> {
+    const { rows } = await this.#postgres.retry((connection) =>
+      connection.query({ ...this.#postgres.toQuery(SEQUENCES), values: [users] }),
+    );
+    const found = new Map(rows.map(({ user_id, sequence }) => [Number(user_id), Math.max(0, Number(sequence))]));
+    return users.map((user) => found.get(user) ?? 0);
+  }
+
+  readChanges(user: UserId, position: ListPosition, limit: number): Promise<ChangeRows> {
+    return this.#postgres.retry(async (connection) => {
+      const values = [user, position.sequence, position.removalsAfter, limit + 1];
+      const { rows } = await connection.query({ ...this.#postgres.toQuery(CHANGES), values });
+      return toChangeRows(rows[0]);
+    }, user);
+  }
+
+  async removals(user: UserId, limit: number): Promise<RemovedSubscription[]> {
+    const { rows } = await this.#postgres.retry(
+      (connection) => connection.query({ ...this.#postgres.toQuery(REMOVALS), values: [user, limit] }),
+      user,
+    );
+    return rows.map((row) => toRemoval(row, row.id));
+  }
+
+  watch(onChange: OnChange): void {
+    this.#onChange = onChange;
+  }
+
+  async sample(size: number): Promise<StoreSample> {
+    const { rows } = await this.#postgres.retry((connection) => connection.query(sampleQuery("earmark."), [size]));
+    return toSample(rows[0]);
+  }
+
+  async ready(): Promise<void> {
+    const isReady = await this.#postgres.retry(isSchemaCurrent);
+    if (!isReady) throw new StoreUnavailable("the database has a different schema version");
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await Promise.all([...this.#queues.values()].map((queue) => queue.whenIdle()));
+    await this.#postgres.close();
+  }
+
+  #push(user: UserId, job: Job): Promise<JobResult> {
+    if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
+    const operations = job.changes.length;
+    const existing = this.#queues.get(user);
+    if (existing !== undefined) return existing.push(job, operations, user);
+    const queue = new WriteQueue<Job, JobResult>((jobs) => this.#writer.write(user, jobs), this.#options.onCommit);
+    this.#queues.set(user, queue);
+    const result = queue.push(job, operations, user);
+    void this.#dropWhenIdle(user, queue);
+    return result;
+  }
+
+  async #dropWhenIdle(user: UserId, queue: WriteQueue<Job, JobResult>): Promise<void> {
+    while (!queue.isIdle) await queue.whenIdle();
+    this.#queues.delete(user);
+  }
+}
+
+function toKeys(change: Change): KeyedChange<string> {
+  return "normalizedUrl" in change ? { ...change, feed: feedKeyHex(change.normalizedUrl) } : change;
+}
+
+interface ItemRow {
+  readonly sequence: string;
+  readonly id: string;
+  readonly feed_url: string;
+  readonly subscribed_at: string;
+  readonly title: string | null;
+  readonly folders: string | null;
+}
+
+const ITEM = "select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions";
+
+function toSubscription({ id, feed_url, subscribed_at, title, folders }: ItemRow): Subscription {
+  return withDetails({ id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) }, title, folders);
+}
+
+/** One JSON text costs the driver much less than many rows. */
+const PAGE = namedStatement(`
+  select (select sequence from earmark.lists where user_id = $1) as sequence,
+    (select total from earmark.lists where user_id = $1) as total,
+    (select counts from earmark.gaps where user_id = $1) as counts,
+    (select json_agg(case when title is null and folders is null then json_build_array(id, feed_url, subscribed_at)
+        else json_build_array(id, feed_url, subscribed_at, title, folders) end order by sequence) from (
+      select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
+      where user_id = $1 and sequence between $2 and $3 order by sequence limit $4 offset $5) as page) as items`);
+const MAX_CACHED_GAPS = 1_000;
+
+/**
+ * Reads total, gaps and items in one statement, so that they come from one snapshot. The gaps determine where the page
+ * starts: if the cached gaps are outdated, the read is repeated.
+ */
+async function readPage(
+  postgres: Postgres,
+  connection: Connection,
+  cached: Map<UserId, Gaps>,
+  user: UserId,
+  { offset, size }: PageRange,
+): Promise<Page> {
+  for (let gaps = cached.get(user); ; ) {
+    const { from, skip } = locate(gaps, offset);
+    // An upper bound, so that no plan reads the rest of the list.
+    const { until } = locate(gaps, offset + size - 1);
+    // The first page does not depend on the gaps.
+    const values = offset === 0 ? [user, 1, Number.MAX_SAFE_INTEGER, size, 0] : [user, from, until, size, skip];
+    const { rows } = await connection.query({ ...postgres.toQuery(PAGE), values });
+    const { sequence, total, counts, items } = rows[0];
+    // Some items of a deleted account may not have been erased yet.
+    if (Number(sequence) === DELETED) return { items: [], total: 0, sequence: 0 };
+    const current: Gaps | undefined = counts ?? undefined;
+    if (offset === 0 || isSame(gaps, current)) {
+      assertPageComplete(items?.length ?? 0, { offset, size }, Number(total));
+      return { items: (items ?? []).map(fromJsonItem), total: Number(total), sequence: Number(sequence) };
+    }
+    gaps = current;
+    if (cached.size >= MAX_CACHED_GAPS) cached.clear();
+    if (gaps === undefined) cached.delete(user);
+    else cached.set(user, gaps);
+  }
+}
+
+function isSame(one: Gaps | undefined, other: Gaps | undefined): boolean {
+  return one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
+}
+
+type JsonItem = readonly [
+  id: string,
+  feedUrl: string,
+  subscribedAt: number,
+  title?: string | null,
+  folders?: string | null,
+];
+
+function fromJsonItem([id, feedUrl, at, title = null, folders = null]: JsonItem): Subscription {
+  return withDetails({ id, feedUrl, subscribedAt: new Date(at) }, title, folders);
+}
+
+const REMOVALS = namedStatement(removalsQuery("earmark."));
+
+const SEQUENCES = namedStatement("select user_id, sequence from earmark.lists where user_id = any($1::bigint[])");
+
+/**
+ * One statement, so that everything comes from one snapshot. A deleted account has no items and no removals. Without the
+ * upper bounds PostgreSQL would estimate that a third of the list matches, and plan the statement each time.
+ */
+const CHANGES = namedStatement(`
+  with list as (select sequence, forgotten_sequence from earmark.lists where user_id = $1 and sequence <> ${DELETED})
+  select (select sequence from list) as sequence, (select forgotten_sequence from list) as forgotten_sequence,
+    (select json_agg(json_build_array(sequence, id, feed_url, subscribed_at, title, folders)) from (
+      ${ITEM}
+      where user_id = $1 and sequence > $2 and sequence <= (select sequence from list) and update_sequence = 0
+      order by sequence limit $4) as added) as added,
+    (select json_agg(json_build_array(update_sequence, id, feed_url, subscribed_at, title, folders)) from (
+      select update_sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
+      where user_id = $1 and update_sequence > $2 and update_sequence > 0 and update_sequence <= (select sequence from list)
+      order by update_sequence limit $4) as updated) as updated,
+    (select json_agg(json_build_array(sequence, added_sequence, id, feed_url)) from (
+      select sequence, added_sequence, id, feed_url from earmark.removals
+      where user_id = $1 and sequence > $3 and sequence <= (select sequence from list)
+      order by sequence limit $4) as removed) as removed`);
+
+interface ChangesRow {
+  readonly sequence: string | null;
+  readonly forgotten_sequence: string | null;
+  readonly added: readonly [sequence: number, ...item: JsonItem][] | null;
+  readonly updated: readonly [sequence: number, ...item: JsonItem][] | null;
+  readonly removed: readonly [sequence: number, addedSequence: number, id: string, feedUrl: string][] | null;
+}
+
+function toChangeRows(row: ChangesRow): ChangeRows {
+  const items = [...(row.added ?? []), ...(row.updated ?? [])];
+  return {
+    sequence: Number(row.sequence ?? 0),
+    forgottenSequence: Number(row.forgotten_sequence ?? 0),
+    changed: items.map(([sequence, ...item]) => ({ sequence, item: fromJsonItem(item) })),
+    removals: (row.removed ?? []).map(([sequence, addedSequence, id, feedUrl]) => ({
+      sequence,
+      addedSequence,
+      id,
+      feedUrl,
+    })),
+  };
+}

@@ -1,0 +1,401 @@
+import { randomInt } from "node:crypto";
+import {
+  applyChange,
+  type ChangeResult,
+  type Item,
+  KEPT_CHANGES,
+  type KeyedChange,
+  MemoryList,
+} from "../../lists/list.ts";
+import { AccessRevoked, StoreUnavailable, type UserId } from "../../lists/subscription.ts";
+import { type Gaps, withGaps } from "../shared/gaps.ts";
+import { DELETED } from "../shared/keys.ts";
+import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "../shared/removals.ts";
+import {
+  begin,
+  CommitUnknown,
+  type Connection,
+  isRefusedCommit,
+  type NamedStatement,
+  namedStatement,
+  type Postgres,
+} from "./connection.ts";
+import { lockCredentials, lockPassword } from "./credentials.ts";
+
+/** Changes of one request. Feeds are given as the hexadecimal digits of their key. */
+export interface Job {
+  readonly changes: readonly KeyedChange<string>[];
+  readonly at: number;
+  readonly credentialHash: string | undefined;
+  readonly passwordHash: string | undefined;
+  readonly maxTotal: number;
+}
+
+export type JobResult =
+  | { readonly results: readonly ChangeResult<string>[]; readonly sequenceBefore: number; readonly sequence: number }
+  | "access-revoked";
+
+/** Jobs of one user that share a transaction, across retries. */
+interface Group {
+  readonly postgres: Postgres;
+  readonly user: UserId;
+  readonly jobs: readonly Job[];
+  /** Random; stored in `written_by` of the rows that the group writes. */
+  readonly writeId: number;
+  /** What an earlier attempt with an unconfirmed commit wrote. */
+  unconfirmed: Written | undefined;
+}
+
+interface Written {
+  readonly results: readonly JobResult[];
+  /** Sequence numbers of its rows. */
+  readonly numbers: readonly number[];
+}
+
+interface LockedList {
+  readonly list: MemoryList;
+  readonly gaps: Gaps | undefined;
+  readonly forgottenSequence: number;
+  readonly isRevoked: IsRevoked;
+}
+
+const LOCK = namedStatement(
+  "select sequence, total, forgotten_sequence from earmark.lists where user_id = $1 for update",
+);
+const ADVANCE = namedStatement("update earmark.lists set sequence = $2, total = $3 where user_id = $1");
+
+/**
+ * Inserts items with sequence numbers relative to that of the list. It selects from the user's row of `lists`, so that a
+ * Citus coordinator routes it to the one node that has the list and reports that node's row count and errors, instead of
+ * copying the rows itself.
+ */
+const INSERT = namedStatement(`
+  insert into earmark.subscriptions
+    (user_id, written_by, sequence, update_sequence, id, feed, feed_url, subscribed_at, title, folders)
+  select l.user_id, $2::bigint, l.sequence + distance, update_sequence, id, feed, feed_url, subscribed_at, title, folders
+  from earmark.lists as l cross join
+    unnest($3::bigint[], $4::bigint[], $5::uuid[], $6::uuid[], $7::text[], $8::bigint[], $9::text[], $10::text[])
+      as given (distance, update_sequence, id, feed, feed_url, subscribed_at, title, folders)
+  where l.user_id = $1 and l.sequence <> ${DELETED}`);
+
+/**
+ * Inserts nothing if `begin` failed: then each pipelined statement is a transaction of its own, which has no id yet. Our
+ * transaction got an id when it locked the list.
+ */
+const INSERT_IF_NEW = namedStatement(
+  `${INSERT.text} and pg_current_xact_id_if_assigned() is not null on conflict do nothing`,
+);
+
+/** The values of an insert. The list's sequence number was `before` when the items got theirs. */
+function columnsOf(items: readonly Item<string>[], { writeId }: Group, before: number): unknown[] {
+  return [
+    writeId,
+    items.map(({ sequence }) => sequence - before),
+    items.map(({ updateSequence }) => updateSequence),
+    items.map(({ id }) => id),
+    items.map(({ feed }) => feed),
+    items.map(({ feedUrl }) => feedUrl),
+    items.map(({ subscribedAt }) => subscribedAt),
+    // Most have none. An empty array is filled up with null.
+    items.some(({ title }) => title !== null) ? items.map(({ title }) => title) : [],
+    items.some(({ folders }) => folders !== null) ? items.map(({ folders }) => folders) : [],
+  ];
+}
+
+/** Runs a statement whose first parameter is the user. */
+function run(connection: Connection, { postgres, user }: Group, statement: NamedStatement, ...values: unknown[]) {
+  return connection.query({ ...postgres.toQuery(statement), values: [user, ...values] });
+}
+
+/** Writes to users' lists: each group in one transaction of two round trips, whatever the number of its jobs. */
+export class ListWriter {
+  readonly #postgres: Postgres;
+
+  constructor(postgres: Postgres) {
+    this.#postgres = postgres;
+  }
+
+  async write(user: UserId, jobs: readonly Job[]): Promise<readonly JobResult[]> {
+    const group: Group = {
+      postgres: this.#postgres,
+      user,
+      jobs,
+      writeId: randomInt(2 ** 48 - 1),
+      unconfirmed: undefined,
+    };
+    try {
+      return await this.#postgres.retry(async (connection) => {
+        if (group.unconfirmed !== undefined) {
+          if (await isCommitted(connection, group, group.unconfirmed)) return group.unconfirmed.results;
+          group.unconfirmed = undefined;
+        }
+        return (await addWithoutReading(connection, group)) ?? (await readAndWrite(connection, group));
+      }, user);
+    } catch (error) {
+      // If a reply was lost, a later attempt has found that nothing was committed.
+      if (group.unconfirmed === undefined && error instanceof StoreUnavailable)
+        throw new StoreUnavailable("PostgreSQL failed", { cause: error.cause });
+      throw error;
+    }
+  }
+
+  async forgetRemovals(before: Date): Promise<void> {
+    for (let [skipped, found] = [0, REMOVAL_BATCH_SIZE]; found === REMOVAL_BATCH_SIZE; ) {
+      const { rows } = await this.#postgres.retry((connection) =>
+        connection.query<{ user_id: string; sequence: string }>(oldRemovalsQuery("earmark."), [
+          before.getTime(),
+          skipped,
+        ]),
+      );
+      found = rows.length;
+      for (const [user, removals] of Map.groupBy(rows, ({ user_id }) => user_id)) {
+        const sequences = removals.map(({ sequence }) => Number(sequence));
+        skipped += sequences.length - (await this.#forgetSome(Number(user), sequences, before.getTime()));
+      }
+    }
+  }
+
+  /** Forgets those of a user's removals that may be erased, and returns how many. */
+  async #forgetSome(user: UserId, sequences: readonly number[], before: number): Promise<number> {
+    const last = Math.max(...sequences);
+    const { rows } = await this.#postgres.retry((connection) =>
+      connection.query<{ sequence: string }>(firstKeptQuery("earmark."), [user, last, before]),
+    );
+    const end = Number(rows[0]?.sequence ?? last + 1);
+    const erasable = sequences.filter((sequence) => sequence < end);
+    if (erasable.length === 0) return 0;
+    const forgotten = Math.max(...erasable);
+    await this.#postgres.retry((connection) =>
+      Promise.all([
+        begin(connection),
+        connection.query(
+          `update earmark.lists set forgotten_sequence = greatest(forgotten_sequence, $2)
+           where user_id = $1 and sequence <> ${DELETED}`,
+          [user, forgotten],
+        ),
+        connection.query("delete from earmark.removals where user_id = $1 and sequence <= $2", [user, forgotten]),
+        connection.query(
+          `delete from earmark.feed_spellings as f where user_id = $1 and recorded_at < $2 and not exists (
+             select 1 from earmark.subscriptions as s where s.user_id = f.user_id and s.feed = f.feed)`,
+          [user, before],
+        ),
+        connection.query("commit"),
+      ]),
+    );
+    return erasable.length;
+  }
+}
+
+type IsRevoked = (job: Job) => boolean;
+
+/** Whether a job's credential is no longer valid. */
+function createRevocationCheck(
+  isPasswordRevoked: Awaited<ReturnType<typeof lockPassword>>,
+  isCredentialRevoked: Awaited<ReturnType<typeof lockCredentials>>,
+): IsRevoked {
+  return (job) =>
+    isPasswordRevoked(job) || (job.credentialHash !== undefined && isCredentialRevoked(job.credentialHash, job.at));
+}
+
+function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked): JobResult[] {
+  return jobs.map((job) => {
+    if (isRevoked(job)) return "access-revoked";
+    const { changes, at, maxTotal } = job;
+    const sequenceBefore = list.sequence;
+    const results = changes.map((change) => applyChange(list, change, at, maxTotal));
+    return { results, sequenceBefore, sequence: list.sequence };
+  });
+}
+
+/**
+ * Adds without reading the list first, because most additions are new; a lower row count means that some are not. Returns
+ * undefined and writes nothing if the outcome depends on the list's content.
+ */
+async function addWithoutReading(connection: Connection, group: Group): Promise<readonly JobResult[] | undefined> {
+  const { jobs } = group;
+  const list = new MemoryList(0, 0);
+  const results = applyJobs(list, jobs, () => false).flatMap((result) => (result === "access-revoked" ? [] : result));
+  if (list.total === 0 || results.some((result) => result.results.some((each) => each !== "added"))) return undefined;
+  const [, lists, isPasswordRevoked, isCredentialRevoked, { rowCount }] = await Promise.all([
+    begin(connection),
+    run(connection, group, LOCK),
+    lockPassword(connection, group.user, jobs),
+    lockCredentials(connection, group.user, jobs),
+    run(connection, group, INSERT_IF_NEW, ...columnsOf([...list.inserted.values()], group, 0)),
+  ]);
+  const before = Number(lists.rows[0]?.sequence);
+  const total = Number(lists.rows[0]?.total) + list.total;
+  const isRevoked = createRevocationCheck(isPasswordRevoked, isCredentialRevoked);
+  const isAllowed = (job: Job) => total <= job.maxTotal && !isRevoked(job);
+  if (rowCount !== list.total || !jobs.every(isAllowed)) {
+    await connection.query("rollback");
+    return undefined;
+  }
+  const written = {
+    results: results.map((result) => ({
+      ...result,
+      sequenceBefore: before + result.sequenceBefore,
+      sequence: before + result.sequence,
+    })),
+    numbers: [...list.inserted.keys()].map((number) => before + number),
+  };
+  await commit(connection, group, written, [run(connection, group, ADVANCE, before + list.sequence, total)]);
+  return written.results;
+}
+
+/** Reads the items that the jobs refer to, applies the jobs in memory, and writes the difference. */
+async function readAndWrite(connection: Connection, group: Group): Promise<readonly JobResult[]> {
+  const locked = await lockList(connection, group);
+  const { list, isRevoked } = locked;
+  const before = list.sequence;
+  const results = applyJobs(list, group.jobs, isRevoked);
+  if (list.sequence === before) await connection.query("rollback");
+  else await write(connection, group, locked, before, results);
+  return results;
+}
+
+/**
+ * Locks the user's list, so that all processes write to it one after another, and reads the items that the jobs refer to.
+ * All keys are looked up at once: if the planner's statistics do not know the user yet, it reads the whole list for each
+ * lookup.
+ */
+async function lockList(connection: Connection, group: Group): Promise<LockedList> {
+  const { user, jobs } = group;
+  const ids: string[] = [];
+  const feeds: string[] = [];
+  for (const change of jobs.flatMap(({ changes }) => changes)) {
+    if ("id" in change) ids.push(change.id);
+    if ("fallbackId" in change && change.fallbackId !== undefined) ids.push(change.fallbackId);
+    if ("feed" in change) feeds.push(change.feed);
+  }
+  for (;;) {
+    const [, lists, isPasswordRevoked, items, gaps, isCredentialRevoked] = await Promise.all([
+      begin(connection),
+      run(connection, group, LOCK),
+      lockPassword(connection, user, jobs),
+      connection.query(
+        `${ITEM} where user_id = $1 and id = any($2::uuid[])
+         union
+         ${ITEM} where user_id = $1 and feed = any($3::uuid[])`,
+        [user, ids, feeds],
+      ),
+      connection.query("select counts from earmark.gaps where user_id = $1", [user]),
+      lockCredentials(connection, user, jobs),
+    ]);
+    const [row] = lists.rows;
+    if (row !== undefined) {
+      if (Number(row.sequence) === DELETED) throw new AccessRevoked();
+      const list = new MemoryList(Number(row.sequence), Number(row.total));
+      for (const item of items.rows) list.load(toItem(item));
+      const isRevoked = createRevocationCheck(isPasswordRevoked, isCredentialRevoked);
+      return { list, gaps: gaps.rows[0]?.counts, forgottenSequence: Number(row.forgotten_sequence), isRevoked };
+    }
+    await connection.query("rollback");
+    await connection.query(
+      "insert into earmark.lists (user_id, sequence, total) values ($1, 0, 0) on conflict do nothing",
+      [user],
+    );
+  }
+}
+
+const ITEM = `select sequence, update_sequence, id, replace(feed::text, '-', '') as feed, feed_url, subscribed_at,
+  title, folders from earmark.subscriptions`;
+
+function toItem(row: Readonly<Record<string, string | null>>): Item<string> {
+  return {
+    sequence: Number(row["sequence"]),
+    updateSequence: Number(row["update_sequence"]),
+    id: String(row["id"]),
+    feed: String(row["feed"]),
+    feedUrl: String(row["feed_url"]),
+    subscribedAt: Number(row["subscribed_at"]),
+    title: row["title"] ?? null,
+    folders: row["folders"] ?? null,
+  };
+}
+
+async function write(
+  connection: Connection,
+  group: Group,
+  { list, gaps, forgottenSequence }: LockedList,
+  before: number,
+  results: readonly JobResult[],
+): Promise<void> {
+  const { user, writeId } = group;
+  const queries: Promise<unknown>[] = [];
+  const send = (sql: string, ...values: unknown[]) => queries.push(connection.query(sql, [user, ...values]));
+  const inserted = [...list.inserted.values()];
+  const { deleted, removals, unused } = list;
+  if (deleted.length > 0) send("delete from earmark.subscriptions where user_id = $1 and sequence = any($2)", deleted);
+  if (inserted.length > 0) queries.push(run(connection, group, INSERT, ...columnsOf(inserted, group, before)));
+  if (removals.length > 0) {
+    send(
+      `insert into earmark.removals
+         (user_id, written_by, sequence, id, removed_at, added_sequence, feed_url, title, folders)
+       select l.user_id, $2::bigint, given.* from earmark.lists as l cross join
+         unnest($3::bigint[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[]) as given
+       where l.user_id = $1`,
+      writeId,
+      removals.map(({ sequence }) => sequence),
+      removals.map(({ item }) => item.id),
+      removals.map(({ at }) => at),
+      removals.map(({ item }) => item.sequence),
+      removals.map(({ item }) => item.feedUrl),
+      removals.map(({ item }) => item.title),
+      removals.map(({ item }) => item.folders),
+    );
+  }
+  const oldest = list.sequence - KEPT_CHANGES;
+  const needsTrimming = unused.length > 0 && oldest > forgottenSequence;
+  if (needsTrimming) send("delete from earmark.removals where user_id = $1 and sequence <= $2", oldest);
+  if (unused.length > 0) {
+    send(
+      `insert into earmark.gaps values ($1, $2)
+       on conflict (user_id) do update set counts = excluded.counts`,
+      withGaps(gaps, unused),
+    );
+  }
+  send(
+    "update earmark.lists set sequence = $2, total = $3, forgotten_sequence = $4 where user_id = $1",
+    list.sequence,
+    list.total,
+    needsTrimming ? oldest : forgottenSequence,
+  );
+  const numbers = [...inserted, ...removals].map(({ sequence }) => sequence);
+  await commit(connection, group, { results, numbers }, queries);
+}
+
+/** Commits what was written by queries that may still be running. */
+async function commit(
+  connection: Connection,
+  group: Group,
+  written: Written,
+  queries: readonly Promise<unknown>[],
+): Promise<void> {
+  const [end, ...parts] = await Promise.allSettled([connection.query("commit"), ...queries]);
+  if (end.status === "fulfilled" && end.value.command === "COMMIT") return;
+  if (end.status === "rejected" && !isRefusedCommit(end.reason)) {
+    group.unconfirmed = written;
+    throw new CommitUnknown("the reply to a commit was lost", { cause: end.reason });
+  }
+  throw [...parts, end].find((part) => part.status === "rejected")?.reason ?? new Error("PostgreSQL rolled back");
+}
+
+/**
+ * Whether a commit succeeded although its reply was lost. If so, a row with one of the sequence numbers has this `writeId`.
+ * Locking the list waits until the server has noticed that the connection was lost and has ended its transaction.
+ */
+async function isCommitted(connection: Connection, { user, writeId }: Group, { numbers }: Written): Promise<boolean> {
+  const [, , found] = await Promise.all([
+    begin(connection),
+    connection.query("select 1 from earmark.lists where user_id = $1 for update", [user]),
+    connection.query(
+      `select 1 from earmark.subscriptions where user_id = $1 and sequence = any($2) and written_by = $3
+       union all
+       select 1 from earmark.removals where user_id = $1 and sequence = any($2) and written_by = $3`,
+      [user, numbers, writeId],
+    ),
+    connection.query("rollback"),
+  ]);
+  return found.rows.length > 0;
+}

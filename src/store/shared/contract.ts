@@ -1,0 +1,25 @@
+import type { AccountStore } from "../../accounts/account-store.ts";
+import type { PeopleStore } from "../../accounts/administration-store.ts";
+import type { AppStore } from "../../apps/app-store.ts";
+import type { SubscriptionStore } from "../../lists/subscription.ts";
+import type { PodcastStore } from "../../podcasts/podcast-store.ts";
+import type { StoreSample } from "./size.ts";
+
+/** Everything an engine stores. */
+export interface Store extends SubscriptionStore {
+  readonly accounts: AccountStore;
+  readonly people: PeopleStore;
+  readonly apps: AppStore;
+  readonly podcasts: PodcastStore;
+  /** Reads the accounts and the lists with the lowest user ids, at most `size` of each. */
+  sample(size: number): Promise<StoreSample>;
+  /** Connections to a database server; undefined for an engine without one. */
+  readonly connections: (() => ConnectionCounts) | undefined;
+}
+
+export interface ConnectionCounts {
+  readonly used: number;
+  readonly idle: number;
+  /** Requests that wait for a connection. */
+  readonly waiting: number;
+}

@@ -1,0 +1,29 @@
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { after } from "node:test";
+import { runs } from "../../../test/support/properties.ts";
+import { temporaryFolder } from "../../../test/support/server.ts";
+import { openStore } from "../open.ts";
+import { describeConvergence, describeFaults } from "../suites/app-convergence.suite.ts";
+import { describeApps } from "../suites/apps.suite.ts";
+import { describeAppAccess } from "../suites/apps-access.suite.ts";
+import { describeAppLimits } from "../suites/apps-limits.suite.ts";
+import { describeAppRemovals } from "../suites/apps-removals.suite.ts";
+
+const file = join(temporaryFolder(), "earmark.db");
+const store = await openStore(`file:${file}`, { connections: 1 });
+const database = new DatabaseSync(file);
+after(async () => {
+  database.close();
+  await store.close();
+});
+
+describeApps("SQLite", store);
+describeAppRemovals("SQLite", store);
+describeAppAccess("SQLite", store);
+describeAppLimits("SQLite", store, {
+  run: async (sql) => database.prepare(sql).all(),
+  key: "cast(printf('%016d', n) as blob)",
+});
+describeConvergence("SQLite", store, runs(20));
+describeFaults(store);

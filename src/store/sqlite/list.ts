@@ -1,0 +1,217 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import {
+  applyChange,
+  type ChangeResult,
+  type Item,
+  KEPT_CHANGES,
+  type KeyedChange,
+  type List,
+} from "../../lists/list.ts";
+import type { Change, UserId } from "../../lists/subscription.ts";
+import { withGaps } from "../shared/gaps.ts";
+import { DELETED, feedKey, idKey, idOfKey } from "../shared/keys.ts";
+import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "../shared/removals.ts";
+
+type Row = [
+  sequence: number,
+  updateSequence: number,
+  id: Uint8Array,
+  feed: Uint8Array,
+  feedUrl: string,
+  subscribedAt: number,
+  title: string | null,
+  folders: string | null,
+];
+
+const ITEM = "select sequence, update_sequence, id, feed, feed_url, subscribed_at, title, folders from subscriptions";
+
+/** Reads and writes lists inside the writer's transaction. */
+export class ListWriter {
+  readonly byId: StatementSync;
+  readonly byFeed: StatementSync;
+  readonly insert: StatementSync;
+  readonly replace: StatementSync;
+  readonly delete: StatementSync;
+  readonly recordRemoval: StatementSync;
+  readonly #readList: StatementSync;
+  readonly #writeList: StatementSync;
+  readonly #readGaps: StatementSync;
+  readonly #writeGaps: StatementSync;
+  readonly #trimRemovals: StatementSync;
+  readonly #oldRemovals: StatementSync;
+  readonly #firstKept: StatementSync;
+  readonly #setForgotten: StatementSync;
+  readonly #forgetSpellings: StatementSync;
+  /** Read when first needed and written once, however many jobs of a group belong to the same user. */
+  readonly #lists = new Map<UserId, SqliteList>();
+
+  constructor(database: DatabaseSync) {
+    const prepare = (sql: string) => {
+      const statement = database.prepare(sql);
+      statement.setReturnArrays(true);
+      return statement;
+    };
+    this.byId = prepare(`${ITEM} where user_id = ? and id = ?`);
+    this.byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
+    // Conflicts of feed or id are expected; any other is a bug.
+    this.insert = prepare(`
+      insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at, title, folders)
+      values (?, ?, ?, ?, ?, ?, ?, ?)
+      on conflict (user_id, feed) do nothing on conflict (user_id, id) do nothing`);
+    this.replace = prepare(`
+      update subscriptions set update_sequence = ?, feed = ?, feed_url = ?, title = ?, folders = ?
+      where user_id = ? and sequence = ?`);
+    this.delete = prepare("delete from subscriptions where user_id = ? and sequence = ?");
+    this.recordRemoval = prepare(
+      `insert into removals (user_id, sequence, id, removed_at, added_sequence, feed_url, title, folders)
+       values (?, ?, ?, ?, ?, ?, ?, ?)`,
+    );
+    this.#readList = prepare("select sequence, total, forgotten_sequence from lists where user_id = ?");
+    this.#writeList = prepare(`
+      insert into lists (user_id, sequence, total, forgotten_sequence) values (?, ?, ?, ?)
+      on conflict (user_id) do update set
+        sequence = excluded.sequence, total = excluded.total, forgotten_sequence = excluded.forgotten_sequence`);
+    this.#readGaps = prepare("select counts from gaps where user_id = ?");
+    this.#writeGaps = prepare(
+      "insert into gaps (user_id, counts) values (?, ?) on conflict (user_id) do update set counts = excluded.counts",
+    );
+    this.#trimRemovals = prepare("delete from removals where user_id = ? and sequence <= ?");
+    this.#oldRemovals = prepare(oldRemovalsQuery(""));
+    this.#firstKept = prepare(firstKeptQuery(""));
+    this.#setForgotten = prepare(
+      "update lists set forgotten_sequence = max(forgotten_sequence, ?) where user_id = ? and sequence >= 0",
+    );
+    this.#forgetSpellings = prepare(`
+      delete from feed_spellings where user_id = ? and recorded_at < ? and not exists (
+        select 1 from subscriptions as s where s.user_id = feed_spellings.user_id and s.feed = feed_spellings.feed)`);
+  }
+
+  /** Undefined for the list of a deleted account. */
+  open(user: UserId): SqliteList | undefined {
+    const open = this.#lists.get(user);
+    if (open !== undefined) return open;
+    const row = this.#readList.get(user) as unknown as [sequence: number, total: number, forgotten: number] | undefined;
+    const [sequence, total, forgotten] = row ?? [0, 0, 0];
+    if (sequence === DELETED) return undefined;
+    const list = new SqliteList(this, user, sequence, total, forgotten);
+    this.#lists.set(user, list);
+    return list;
+  }
+
+  /** Writes the changed lists. The next job reads them again. */
+  flush(): void {
+    for (const [user, list] of this.#lists) {
+      if (list.unused.length > 0) {
+        const [gaps] = (this.#readGaps.get(user) as unknown as [Uint8Array] | undefined) ?? [];
+        this.#writeGaps.run(user, withGaps(gaps, list.unused));
+        list.forgotten = Math.max(list.forgotten, list.sequence - KEPT_CHANGES);
+        this.#trimRemovals.run(user, list.forgotten);
+      }
+      this.#writeList.run(user, list.sequence, list.total, list.forgotten);
+    }
+    this.#lists.clear();
+  }
+
+  /** Erases some of the removals before that time, and returns how many; 0 if none is left that may be erased. */
+  forgetRemovals(before: number): number {
+    for (let [skipped, erased] = [0, 0]; ; ) {
+      const rows = this.#oldRemovals.all({ $1: before, $2: skipped }) as unknown as [user: number, sequence: number][];
+      for (const [user, removals] of Map.groupBy(rows, ([user]) => user)) {
+        const last = Math.max(...removals.map(([, sequence]) => sequence));
+        const [end] = (this.#firstKept.get({ $1: user, $2: last, $3: before }) as unknown as [number] | undefined) ?? [
+          last + 1,
+        ];
+        const erasable = removals.flatMap(([, sequence]) => (sequence < end ? sequence : []));
+        if (erasable.length === 0) continue;
+        const forgotten = Math.max(...erasable);
+        this.#setForgotten.run(forgotten, user);
+        this.#trimRemovals.run(user, forgotten);
+        this.#forgetSpellings.run(user, before);
+        erased += erasable.length;
+      }
+      if (erased > 0 || rows.length < REMOVAL_BATCH_SIZE) return erased;
+      skipped += rows.length;
+    }
+  }
+}
+
+export class SqliteList implements List<Uint8Array> {
+  sequence: number;
+  total: number;
+  forgotten: number;
+  /** Sequence numbers without an item: new gaps. */
+  readonly unused: number[] = [];
+  readonly #writer: ListWriter;
+  readonly #user: UserId;
+
+  constructor(writer: ListWriter, user: UserId, sequence: number, total: number, forgotten: number) {
+    this.#writer = writer;
+    this.#user = user;
+    this.sequence = sequence;
+    this.total = total;
+    this.forgotten = forgotten;
+  }
+
+  apply(change: Change, at: number, maxTotal: number): ChangeResult<string> {
+    const result = applyChange(this, toKeys(change), at, maxTotal);
+    if (result === "added") return result;
+    if ("id" in result) return { ...result, id: idOfKey(result.id) };
+    return "existingId" in result ? { ...result, existingId: idOfKey(result.existingId) } : result;
+  }
+
+  findById(id: Uint8Array): Item<Uint8Array> | undefined {
+    return toItem(this.#writer.byId.get(this.#user, id) as unknown as Row | undefined);
+  }
+
+  findByFeed(feed: Uint8Array): Item<Uint8Array> | undefined {
+    return toItem(this.#writer.byFeed.get(this.#user, feed) as unknown as Row | undefined);
+  }
+
+  insert({ sequence, id, feed, feedUrl, subscribedAt, title, folders }: Item<Uint8Array>): boolean {
+    const { insert } = this.#writer;
+    return insert.run(this.#user, sequence, id, feed, feedUrl, subscribedAt, title, folders).changes === 1;
+  }
+
+  replace(_old: Item<Uint8Array>, item: Item<Uint8Array>): void {
+    const { sequence, updateSequence, feed, feedUrl, title, folders } = item;
+    this.#writer.replace.run(updateSequence, feed, feedUrl, title, folders, this.#user, sequence);
+    this.unused.push(updateSequence);
+  }
+
+  delete({ sequence }: Item<Uint8Array>): void {
+    this.#writer.delete.run(this.#user, sequence);
+    this.unused.push(sequence);
+  }
+
+  recordRemoval({ sequence, id, feedUrl, title, folders }: Item<Uint8Array>, at: number): void {
+    this.#writer.recordRemoval.run(this.#user, this.sequence, id, at, sequence, feedUrl, title, folders);
+    this.unused.push(this.sequence);
+  }
+}
+
+function toKeys(change: Change): KeyedChange<Uint8Array> {
+  if (change.kind === "remove")
+    return "id" in change
+      ? { kind: "remove", id: idKey(change.id) }
+      : { kind: "remove", feed: feedKey(change.normalizedUrl) };
+  if (change.kind === "update") {
+    const { normalizedUrl, ...rest } = change;
+    return { ...rest, id: idKey(change.id), ...(normalizedUrl === undefined ? {} : { feed: feedKey(normalizedUrl) }) };
+  }
+  const { kind, id, fallbackId, feedUrl, normalizedUrl, title, folders } = change;
+  const keys = { kind, id: idKey(id), feedUrl, feed: feedKey(normalizedUrl) };
+  // Most changes are additions without these.
+  if (fallbackId === undefined && title === undefined && folders === undefined) return keys;
+  return {
+    ...keys,
+    ...(fallbackId === undefined ? {} : { fallbackId: idKey(fallbackId) }),
+    ...(title === undefined ? {} : { title }),
+    ...(folders === undefined ? {} : { folders }),
+  };
+}
+
+function toItem(row: Row | undefined): Item<Uint8Array> | undefined {
+  if (row === undefined) return undefined;
+  const [sequence, updateSequence, id, feed, feedUrl, subscribedAt, title, folders] = row;
+  return { sequence, updateSequence, id, feed, feedUrl, subscribedAt, title, folders };
+}

@@ -1,0 +1,367 @@
+import type { DatabaseSync, StatementSync } from "node:sqlite";
+import { type AccountStore, NOBODY } from "../../accounts/account-store.ts";
+import type { PeopleStore } from "../../accounts/administration-store.ts";
+import type { AppStore } from "../../apps/app-store.ts";
+import { withDetails } from "../../lists/details.ts";
+import { toOutcome } from "../../lists/list.ts";
+import {
+  AccessRevoked,
+  type Caller,
+  type Change,
+  type ChangeRows,
+  type ItemBatch,
+  type ListPosition,
+  type OnChange,
+  type Page,
+  type PageRange,
+  type RemovedSubscription,
+  StoreUnavailable,
+  type Subscription,
+  type UserId,
+} from "../../lists/subscription.ts";
+import type { PodcastStore } from "../../podcasts/podcast-store.ts";
+import type { Store } from "../shared/contract.ts";
+import { assertPageComplete, type Gaps, locate } from "../shared/gaps.ts";
+import { DELETED, feedKey, idKey, idOfKey } from "../shared/keys.ts";
+import type { StoreOptions } from "../shared/options.ts";
+import { removalsQuery, toRemoval } from "../shared/removals.ts";
+import { sampleQuery, toSample } from "../shared/sample.ts";
+import type { StoreSample } from "../shared/size.ts";
+import { WriteQueue } from "../shared/write-queue.ts";
+import { type AccountChange, SqliteAccounts } from "./accounts.ts";
+import { SqlitePeople } from "./administration.ts";
+import { type AppChange, SqliteApps } from "./apps.ts";
+import { cannotOpen, claimAndMigrate, openConnection, shareFile, wrapReadErrors } from "./file.ts";
+import { authorizedBy, type GroupWriter, type Job, type JobResult, receive, type WriteFailure } from "./jobs.ts";
+import { type PodcastChange, SqlitePodcasts } from "./podcasts.ts";
+import { isSchemaCurrent, readEpoch } from "./schema.ts";
+import { WriterThread } from "./writer-thread.ts";
+
+const CACHE_KIB = 16 * 1024;
+
+/**
+ * In a server one thread writes and this one reads: with a write-ahead log neither waits for the other. A command has
+ * nothing else to do while it writes, and starting a thread would take a quarter of its time.
+ */
+export async function openSqlite(path: string, options: StoreOptions): Promise<Store> {
+  const isCommand = options.allowRunningServer === true;
+  const release = isCommand ? shareFile(path) : claimAndMigrate(path, options.onWarning);
+  let writer: GroupWriter | undefined;
+  try {
+    writer = isCommand ? new (await import("./writer.ts")).SqliteWriter(path) : await WriterThread.start(path);
+    return new SqliteStore(new Reader(path), writer, options, release);
+  } catch (error) {
+    // A running thread keeps the process alive.
+    await writer?.close();
+    release();
+    throw cannotOpen(path, error);
+  }
+}
+
+class SqliteStore implements Store {
+  readonly epoch: Uint8Array;
+  readonly accounts: AccountStore;
+  /** Accounts as administrators see and change them. */
+  readonly people: PeopleStore;
+  readonly apps: AppStore;
+  readonly podcasts: PodcastStore;
+  readonly connections = undefined;
+  readonly #reader: Reader;
+  readonly #writer: GroupWriter;
+  readonly #queue: WriteQueue<Job, JobResult>;
+  readonly #release: () => void;
+  /** Whether the last group, or a part of it, failed. */
+  #hasFailed = false;
+  #onChange: OnChange = () => undefined;
+  #closing: Promise<void> | undefined;
+
+  constructor(reader: Reader, writer: GroupWriter, options: StoreOptions, release: () => void) {
+    this.epoch = readEpoch(reader.database);
+    this.#reader = reader;
+    this.#writer = writer;
+    this.#queue = new WriteQueue((jobs) => this.#writeGroup(jobs), options.onCommit);
+    this.#release = release;
+    const write = async (change: AccountChange, caller: Caller, at: Date) => {
+      const job = { kind: "account", change, ...authorizedBy(caller, at) } as const;
+      // Cleaning up is no operation, and a deletion has been counted before its erasure.
+      return Number(await this.#write(job, change.kind === "erase" || change.kind === "sweep" ? 0 : 1));
+    };
+    this.accounts = new SqliteAccounts(reader.database, write);
+    this.people = new SqlitePeople(reader.database, write);
+    const writeApps = async (caller: Caller, change: AppChange, at: Date) => {
+      const job = { kind: "app", user: caller.user, change, ...authorizedBy(caller, at) } as const;
+      return Number(await this.#write(job, operationsOf(change)));
+    };
+    this.apps = new SqliteApps(reader.database, (read) => reader.snapshot(read), writeApps);
+    const writePodcasts = async (change: PodcastChange) => Number(await this.#write({ kind: "podcast", change }, 0));
+    this.podcasts = new SqlitePodcasts(reader.database, writePodcasts);
+  }
+
+  async change(caller: Caller, changes: readonly Change[], at: Date): ReturnType<Store["change"]> {
+    const { user, maxSubscriptions: max } = caller;
+    const job = { kind: "change", user, changes, maxTotal: max, ...authorizedBy(caller, at) } as const;
+    const done = await this.#write(job, changes.length);
+    if (typeof done === "number") throw new Error("the writer replied to another job");
+    if (done.sequence > done.sequenceBefore) this.#onChange(user, done);
+    const outcomes = done.results.map((result, index) => toOutcome(changes[index] as Change, receive(result), at, max));
+    return { outcomes, sequenceBefore: done.sequenceBefore, sequence: done.sequence };
+  }
+
+  async forgetRemovals(before: Date): Promise<void> {
+    while (Number(await this.#write({ kind: "forget", before: before.getTime() }, 0)) > 0);
+  }
+
+  async #write(job: Job, operations: number): Promise<Exclude<JobResult, "access-revoked">> {
+    if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
+    const result = await this.#queue.push(job, operations, userOf(job));
+    if (result === "access-revoked") throw new AccessRevoked();
+    return result;
+  }
+
+  async #writeGroup(jobs: readonly Job[]): Promise<readonly (JobResult | Error)[]> {
+    const result = await this.#writer.write(jobs);
+    this.#hasFailed = "failure" in result || result.results.some(isFailure);
+    if ("failure" in result) throw toError(result);
+    return result.results.map((each) => (isFailure(each) ? toError(each) : each));
+  }
+
+  async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
+    return wrapReadErrors(() => this.#reader.find(user, keys));
+  }
+
+  async page(user: UserId, window: PageRange): Promise<Page> {
+    return wrapReadErrors(() => this.#reader.page(user, window));
+  }
+
+  async itemsAfter(user: UserId, after: number, size: number): Promise<ItemBatch> {
+    return wrapReadErrors(() => this.#reader.itemsAfter(user, after, size));
+  }
+
+  async sequences(users: readonly UserId[]): Promise<number[]> {
+    return wrapReadErrors(() => this.#reader.sequences(users));
+  }
+
+  async readChanges(
+    user: UserId,
+    position: ListPosition,
+    limit: number,
+    maxChars = Number.POSITIVE_INFINITY,
+  ): Promise<ChangeRows> {
+    return wrapReadErrors(() => this.#reader.readChanges(user, position, limit, maxChars));
+  }
+
+  async removals(user: UserId, limit: number): Promise<RemovedSubscription[]> {
+    const read = () => this.#reader.database.prepare(removalsQuery("")).all({ $1: user, $2: limit });
+    return wrapReadErrors(read).map((row) => toRemoval(row, idOfKey(row["id"] as Uint8Array)));
+  }
+
+  watch(onChange: OnChange): void {
+    this.#onChange = onChange;
+  }
+
+  async sample(size: number): Promise<StoreSample> {
+    return wrapReadErrors(() => toSample(this.#reader.database.prepare(sampleQuery("")).get({ $1: size })));
+  }
+
+  async ready(): Promise<void> {
+    wrapReadErrors(() => this.#reader.check());
+    if (this.#hasFailed) await this.#write({ kind: "probe" }, 0);
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    await this.#queue.whenIdle();
+    // The last connection to close removes the log, and only the writer can.
+    this.#reader.close();
+    await this.#writer.close();
+    this.#release();
+  }
+}
+
+function isFailure(result: JobResult | WriteFailure): result is WriteFailure {
+  return typeof result === "object" && "failure" in result;
+}
+
+function toError({ failure, isOutcomeUnknown }: WriteFailure): StoreUnavailable {
+  const message = isOutcomeUnknown ? "the outcome of a write is unknown" : "cannot write to the database";
+  return new StoreUnavailable(message, { cause: failure, isOutcomeUnknown });
+}
+
+/** The user whose queue a job belongs to. */
+function userOf(job: Job): UserId {
+  if (job.kind === "account") return "user" in job.change ? job.change.user : NOBODY;
+  return job.kind === "change" || job.kind === "app" ? job.user : NOBODY;
+}
+
+function operationsOf(change: AppChange): number {
+  if (change.kind !== "record-sync") return 1;
+  const { progress } = change.record;
+  return "actions" in progress ? progress.actions.count : 1;
+}
+
+type ItemRow = [
+  id: Uint8Array,
+  feedUrl: string,
+  subscribedAt: number,
+  sequence: number,
+  title: string | null,
+  folders: string | null,
+];
+type RemovalRow = [id: Uint8Array, feedUrl: string, addedSequence: number, sequence: number];
+
+const ITEM = "select id, feed_url, subscribed_at, sequence, title, folders from subscriptions";
+
+class Reader {
+  readonly database: DatabaseSync;
+  readonly #begin: StatementSync;
+  readonly #end: StatementSync;
+  readonly #list: StatementSync;
+  readonly #gaps: StatementSync;
+  readonly #items: StatementSync;
+  readonly #byId: StatementSync;
+  readonly #byFeed: StatementSync;
+  readonly #added: StatementSync;
+  readonly #updated: StatementSync;
+  readonly #removed: StatementSync;
+
+  constructor(path: string) {
+    this.database = openConnection(path, { readOnly: true, cacheKiB: CACHE_KIB });
+    const prepare = (sql: string) => {
+      const statement = this.database.prepare(sql);
+      statement.setReturnArrays(true);
+      return statement;
+    };
+    this.#begin = prepare("begin");
+    this.#end = prepare("commit");
+    this.#list = prepare("select sequence, total, forgotten_sequence from lists where user_id = ?");
+    this.#gaps = prepare("select counts from gaps where user_id = ?");
+    this.#items = prepare(`${ITEM} where user_id = ? and sequence >= ? order by sequence limit ? offset ?`);
+    this.#byId = prepare(`${ITEM} where user_id = ? and id = ?`);
+    this.#byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
+    this.#added = prepare(
+      `${ITEM} where user_id = ? and sequence > ? and update_sequence = 0 order by sequence limit ?`,
+    );
+    this.#updated = prepare(
+      `select id, feed_url, subscribed_at, update_sequence, title, folders from subscriptions
+       where user_id = ? and update_sequence > ? and update_sequence > 0 order by update_sequence limit ?`,
+    );
+    this.#removed = prepare(
+      `select id, feed_url, added_sequence, sequence from removals
+       where user_id = ? and sequence > ? order by sequence limit ?`,
+    );
+  }
+
+  find(user: UserId, keys: Parameters<Store["find"]>[1]): (Subscription | undefined)[] {
+    // One transaction, because each statement by itself would have to lock the file.
+    return this.snapshot(() =>
+      keys.map((key) => {
+        const row =
+          "id" in key ? this.#byId.get(user, idKey(key.id)) : this.#byFeed.get(user, feedKey(key.normalizedUrl));
+        return row && toSubscription(row as unknown as ItemRow);
+      }),
+    );
+  }
+
+  page(user: UserId, { offset, size }: PageRange): Page {
+    return this.snapshot(() => {
+      const { total, sequence, isDeleted } = this.#readList(user);
+      if (isDeleted) return { items: [], total, sequence };
+      const [gaps] = (this.#gaps.get(user) as unknown as [Gaps] | undefined) ?? [];
+      const { from, skip } = locate(gaps, Math.min(offset, total));
+      const rows = this.#items.all(user, from, size, skip) as unknown as ItemRow[];
+      assertPageComplete(rows.length, { offset, size }, total);
+      return { items: rows.map(toSubscription), total, sequence };
+    });
+  }
+
+  itemsAfter(user: UserId, after: number, size: number): ItemBatch {
+    return this.snapshot(() => {
+      const { sequence, isDeleted } = this.#readList(user);
+      if (isDeleted) return { items: [], last: after, sequence };
+      const rows = this.#items.all(user, after + 1, size, 0) as unknown as ItemRow[];
+      return { items: rows.map(toSubscription), last: rows.at(-1)?.[3] ?? after, sequence };
+    });
+  }
+
+  sequences(users: readonly UserId[]): number[] {
+    return this.snapshot(() => users.map((user) => this.#readList(user).sequence));
+  }
+
+  readChanges(
+    user: UserId,
+    { sequence: since, removalsAfter }: ListPosition,
+    limit: number,
+    maxChars: number,
+  ): ChangeRows {
+    return this.snapshot(() => {
+      const { sequence, forgottenSequence, isDeleted } = this.#readList(user);
+      const isUnchanged = since >= sequence && removalsAfter >= sequence;
+      if (isDeleted || isUnchanged) return { sequence, forgottenSequence, changed: [], removals: [] };
+      const read = (statement: StatementSync) => {
+        const rows: ItemRow[] = [];
+        let chars = 0;
+        for (const row of statement.iterate(user, since, limit + 1) as unknown as Iterable<ItemRow>) {
+          rows.push(row);
+          chars += row[1].length + (row[4]?.length ?? 0) + (row[5]?.length ?? 0);
+          if (chars > maxChars && rows.length > 1) break;
+        }
+        return rows;
+      };
+      const items = [...read(this.#added), ...read(this.#updated)];
+      const removals = this.#removed.all(user, removalsAfter, limit + 1) as unknown as RemovalRow[];
+      return {
+        sequence,
+        forgottenSequence,
+        changed: items.map((row) => ({ sequence: row[3], item: toSubscription(row) })),
+        removals: removals.map(([id, feedUrl, addedSequence, removalSequence]) => ({
+          sequence: removalSequence,
+          addedSequence,
+          id: idOfKey(id),
+          feedUrl,
+        })),
+      };
+    });
+  }
+
+  /** The list of a deleted account has no items, though some may not have been erased yet. */
+  #readList(user: UserId): { sequence: number; total: number; forgottenSequence: number; isDeleted: boolean } {
+    const row = this.#list.get(user) as unknown as [number, number, number] | undefined;
+    const [sequence, total, forgottenSequence] = row ?? [0, 0, 0];
+    if (sequence === DELETED) return { sequence: 0, total: 0, forgottenSequence: 0, isDeleted: true };
+    return { sequence, total, forgottenSequence, isDeleted: false };
+  }
+
+  snapshot<T>(read: () => T): T {
+    try {
+      this.#begin.run();
+      return read();
+    } finally {
+      this.#endTransaction();
+    }
+  }
+
+  /** An open transaction would keep its snapshot, so later reads would be stale. */
+  #endTransaction(): void {
+    try {
+      if (this.database.isTransaction) this.#end.run();
+    } finally {
+      if (this.database.isTransaction) this.database.exec("rollback");
+    }
+  }
+
+  check(): void {
+    if (!isSchemaCurrent(this.database)) throw new Error("the file has a different schema version");
+  }
+
+  close(): void {
+    this.database.close();
+  }
+}
+
+function toSubscription([id, feedUrl, subscribedAt, , title, folders]: ItemRow): Subscription {
+  return withDetails({ id: idOfKey(id), feedUrl, subscribedAt: new Date(subscribedAt) }, title, folders);
+}

@@ -1,0 +1,324 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Credential } from "../../../client/src/index.ts";
+import { Devices, useDevices } from "../apps/devices.tsx";
+import { deleteLocalCopy, flushRemovals, sync } from "../list/subscription-list.ts";
+import { Dialog, download, Field, useRestoreFocus } from "../shell/components.tsx";
+import { Confirm } from "../shell/confirm.tsx";
+import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
+import { explainError } from "../shell/errors.ts";
+import { showNotice } from "../shell/notices.ts";
+import { Problem } from "../shell/problem.tsx";
+import { anonymousClient, client, currentUser, forgetUser, noRetryClient } from "../shell/server.ts";
+import { useValue } from "../shell/state.ts";
+import { useAccountWords } from "../words/accounts.ts";
+import { formatDay, useWords } from "../words/index.ts";
+import { explainFormError, type FormError } from "./sign-in.tsx";
+import { Passkeys, SingleSignOn } from "./sign-in-methods.tsx";
+import { Tokens } from "./tokens.tsx";
+
+export function AccountView() {
+  const { account } = useWords();
+  const accountWords = useAccountWords();
+  const me = useValue(currentUser);
+  const devices = useDevices({ polls: false });
+  const [isDeleting, setDeleting] = useState(false);
+  if (me === undefined) return null;
+  // Otherwise an identity provider or a proxy signs the user in.
+  const hasPassword = me.issuer === null && me.credential !== null;
+  return (
+    <>
+      <div class="page-head">
+        <h1>{account.title}</h1>
+        {me.credential !== null && (
+          <button type="button" class="button" onClick={() => void signOut()}>
+            {account.signOut}
+          </button>
+        )}
+      </div>
+      <p>
+        <strong>
+          <bdi>{revealControlCharacters(me.name)}</bdi>
+        </strong>
+        {me.createdAt && <span class="muted"> · {account.since(formatDay(me.createdAt))}</span>}
+      </p>
+      {me.credential === null && <p class="muted">{account.byProxy}</p>}
+      {me.role === "administrator" && (
+        <p class="buttons">
+          <a class="button" href="#people">
+            {account.people}
+          </a>
+        </p>
+      )}
+      <Sessions />
+      <Devices {...devices} />
+      <Tokens version={undefined} />
+      {hasPassword && <ChangePassword name={me.name} />}
+      <Passkeys browser={describeBrowser(navigator.userAgent) ?? account.unknownBrowser} />
+      <SingleSignOn issuer={me.issuer} />
+      <section class="stack" aria-labelledby="data">
+        <h2 id="data">{account.data}</h2>
+        <p class="muted">{accountWords.exportOwnLead}</p>
+        <p class="buttons">
+          <button type="button" class="button" onClick={() => void exportAccount()}>
+            {account.export}
+          </button>
+          <button type="button" class="button danger" onClick={() => setDeleting(true)}>
+            {account.delete}
+          </button>
+        </p>
+      </section>
+      {isDeleting && <DeleteAccount name={hasPassword ? me.name : undefined} onClose={() => setDeleting(false)} />}
+    </>
+  );
+}
+
+const MAX_FLUSH_MS = 3_000;
+
+async function signOut(): Promise<void> {
+  // After signing out, the page could no longer send edits. The timeout is for a server that does not respond.
+  const sending = flushRemovals().then(() => sync(AbortSignal.timeout(MAX_FLUSH_MS)));
+  await sending.catch(() => {});
+  try {
+    await anonymousClient.signOut();
+    await deleteLocalCopy();
+    forgetUser();
+    // Reloads the page, so that nothing of the user stays in it.
+    location.replace("../");
+  } catch (error) {
+    showNotice(explainError(error));
+  }
+}
+
+async function exportAccount(): Promise<void> {
+  try {
+    download(await client.exportAccount(), "earmark.json", "application/json");
+  } catch (error) {
+    showNotice(explainError(error));
+  }
+}
+
+function Sessions() {
+  const words = useWords();
+  const { account, apps } = words;
+  const accountWords = useAccountWords();
+  const [sessions, setSessions] = useState<readonly Credential[] | undefined>(undefined);
+  const load = async () => {
+    try {
+      setSessions(await client.sessions());
+    } catch (error) {
+      showNotice(explainError(error));
+    }
+  };
+  useEffect(() => void load(), []);
+  useRestoreFocus(sessions);
+  const [ending, setEnding] = useState<Credential | undefined>(undefined);
+  const labelOf = (session: Credential) => describeBrowser(session.label) ?? account.unknownBrowser;
+  const end = async (session: Credential) => {
+    await client.revoke(session);
+    showNotice(account.sessionEnded);
+    setEnding(undefined);
+    await load();
+  };
+  return (
+    <section class="stack" aria-labelledby="sessions">
+      <h2 id="sessions">{account.sessions}</h2>
+      <ul class="cards">
+        {sessions?.map((session) => {
+          const label = labelOf(session);
+          return (
+            <li key={session.id}>
+              <div class="details">
+                <strong class="truncate" title={isolate(session.label)}>
+                  <bdi>{revealControlCharacters(label)}</bdi>
+                </strong>
+                <span class="muted">
+                  {[
+                    ...(session.isCurrent ? [account.here] : []),
+                    account.since(formatDay(session.createdAt)),
+                    ...(session.lastUsedAt ? [apps.used(formatDay(session.lastUsedAt))] : []),
+                  ].join(" · ")}
+                </span>
+              </div>
+              {!session.isCurrent && (
+                <button
+                  type="button"
+                  class="button danger"
+                  aria-label={account.endSession(isolate(label))}
+                  onClick={() => setEnding(session)}
+                >
+                  {account.signOut}
+                </button>
+              )}
+            </li>
+          );
+        })}
+      </ul>
+      {ending && (
+        <Confirm
+          title={account.endSession(isolate(labelOf(ending)))}
+          lead={accountWords.endSessionLead}
+          action={account.signOut}
+          onConfirm={() => end(ending)}
+          onClose={() => setEnding(undefined)}
+        />
+      )}
+    </section>
+  );
+}
+
+/** By their name in a User-Agent header. The order matters: Edge also claims to be Chrome, and Chrome to be Safari. */
+const BROWSERS = {
+  Edg: "Edge",
+  OPR: "Opera",
+  SamsungBrowser: "Samsung Internet",
+  Firefox: "Firefox",
+  Chrome: "Chrome",
+  Safari: "Safari",
+};
+const SYSTEMS = { Android: "Android", iPhone: "iPhone", iPad: "iPad", Windows: "Windows", Mac: "Mac", Linux: "Linux" };
+
+/** A readable form of a user agent string, such as "Firefox, Windows". */
+function describeBrowser(agent: string): string | undefined {
+  const find = (names: Readonly<Record<string, string>>) =>
+    Object.entries(names).find(([name]) => agent.includes(name))?.[1];
+  const browser = find(BROWSERS);
+  if (browser === undefined) return agent === "" ? undefined : agent.slice(0, 40);
+  const system = find(SYSTEMS);
+  return system ? `${browser}, ${system}` : browser;
+}
+
+function ChangePassword({ name }: { name: string }) {
+  const { account } = useWords();
+  const accountWords = useAccountWords();
+  const [current, setCurrent] = useState("");
+  const [newPassword, setNewPassword] = useState("");
+  const [revokeTokens, setRevokeTokens] = useState(false);
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<FormError | undefined>(undefined);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      await noRetryClient.changePassword({ current, new: newPassword, revokeTokens });
+      setCurrent("");
+      setNewPassword("");
+      setRevokeTokens(false);
+      showNotice(revokeTokens ? accountWords.changedWithApps : account.changed);
+    } catch (cause) {
+      setError(explainFormError(cause));
+    }
+    setBusy(false);
+  };
+  return (
+    <section class="stack" aria-labelledby="password">
+      <h2 id="password">{account.changePassword}</h2>
+      <form class="panel stack" onSubmit={submit}>
+        <input
+          class="visually-hidden"
+          name="username"
+          autocomplete="username"
+          value={name}
+          readOnly
+          tabIndex={-1}
+          aria-hidden="true"
+        />
+        <Field
+          label={account.current}
+          error={error?.field === "currentPassword" ? error.text : undefined}
+          type="password"
+          autocomplete="current-password"
+          required
+          maxLength={256}
+          value={current}
+          onInput={({ currentTarget }) => setCurrent(currentTarget.value)}
+        />
+        <Field
+          label={account.newPassword}
+          hint={account.passwordHint}
+          error={error && error.field !== "currentPassword" ? error.text : undefined}
+          type="password"
+          autocomplete="new-password"
+          required
+          minLength={8}
+          maxLength={256}
+          value={newPassword}
+          onInput={({ currentTarget }) => setNewPassword(currentTarget.value)}
+        />
+        <div class="options">
+          <label>
+            <input
+              type="checkbox"
+              checked={revokeTokens}
+              onChange={({ currentTarget }) => setRevokeTokens(currentTarget.checked)}
+            />
+            {accountWords.revokeTokens}
+          </label>
+        </div>
+        <p class="buttons">
+          <button type="submit" class="button primary" aria-disabled={isBusy}>
+            {account.change}
+          </button>
+        </p>
+      </form>
+    </section>
+  );
+}
+
+/** `name` is undefined if the account has no password to ask for. */
+function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: () => void }) {
+  const words = useWords();
+  const { account } = words;
+  const accountWords = useAccountWords();
+  const [password, setPassword] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(undefined);
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      // The server requires a recent sign-in, since a browser may have been left open.
+      if (name !== undefined) await anonymousClient.signIn({ name, password });
+      await noRetryClient.deleteAccount();
+      await deleteLocalCopy();
+      forgetUser();
+      location.reload();
+    } catch (cause) {
+      const { field, text } = explainFormError(cause);
+      setError(name === undefined ? cause : field === "password" ? words.errors["wrong-password"] : text);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title={account.deleteTitle} onClose={onClose}>
+      <form class="stack" onSubmit={submit}>
+        <p>{accountWords.deleteOwnLead}</p>
+        {name === undefined ? (
+          <Problem error={error} />
+        ) : (
+          <Field
+            label={account.deleteConfirm}
+            error={error === undefined ? undefined : String(error)}
+            type="password"
+            autocomplete="current-password"
+            required
+            maxLength={256}
+            value={password}
+            onInput={({ currentTarget }) => setPassword(currentTarget.value)}
+          />
+        )}
+        <p class="buttons">
+          <button type="submit" class="button danger" aria-disabled={isBusy}>
+            {account.delete}
+          </button>
+          <button type="button" class="button" onClick={onClose}>
+            {words.cancel}
+          </button>
+        </p>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,124 @@
+import { useEffect, useState } from "preact/hooks";
+import { type AccountSummary, type AdminPage, createAdminClient } from "../../../client/src/admin.ts";
+import { useRestoreFocus } from "../shell/components.tsx";
+import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
+import { explainError } from "../shell/errors.ts";
+import { Pager } from "../shell/pager.tsx";
+import { currentUser, fetchSignedIn, NO_TIMEOUT, serverUrl } from "../shell/server.ts";
+import { useValue } from "../shell/state.ts";
+import { useAccountWords } from "../words/accounts.ts";
+import { formatDay, formatNumber, useWords } from "../words/index.ts";
+import { AuditLog } from "./audit-log.tsx";
+import { Invitations } from "./invitations.tsx";
+import { PersonDialog } from "./person-dialog.tsx";
+
+/** Without retries, like other forms. */
+const admin = createAdminClient({ url: serverUrl, fetch: fetchSignedIn, retries: 0, timeoutMs: NO_TIMEOUT });
+/** The server stops counting here. */
+const MAX_ROWS = 10_000;
+
+/** For administrators: accounts, invitations and the audit log. */
+export function PeopleView() {
+  const words = useAccountWords();
+  const isAdmin = useValue(currentUser)?.role === "administrator";
+  const [version, setVersion] = useState(0);
+  const onChange = () => setVersion((current) => current + 1);
+  return (
+    <>
+      <div class="page-head">
+        <h1>{words.title}</h1>
+      </div>
+      {isAdmin ? (
+        <>
+          <p class="muted">{words.lead}</p>
+          <Accounts version={version} onChange={onChange} />
+          <Invitations admin={admin} version={version} onChange={onChange} />
+          <AuditLog admin={admin} version={version} />
+        </>
+      ) : (
+        <p>{words.errors["admin-required"]}</p>
+      )}
+    </>
+  );
+}
+
+function Accounts({ version, onChange }: { version: number; onChange: () => void }) {
+  const { retry } = useWords();
+  const words = useAccountWords();
+  const me = useValue(currentUser);
+  const [number, setNumber] = useState(1);
+  const [page, setPage] = useState<AdminPage<AccountSummary> | undefined>(undefined);
+  const [failure, setFailure] = useState<unknown>(undefined);
+  const [chosen, setChosen] = useState<AccountSummary | undefined>(undefined);
+  const load = async () => {
+    try {
+      setFailure(undefined);
+      setPage(await admin.accounts({ number }));
+    } catch (error) {
+      setFailure(error);
+    }
+  };
+  useEffect(() => void load(), [version, number]);
+  useRestoreFocus(page);
+  return (
+    <section class="stack" aria-labelledby="accounts">
+      <h2 id="accounts">{words.accounts}</h2>
+      {failure !== undefined && (
+        <div class="message danger" role="alert">
+          <p>{explainError(failure, words.errors)}</p>
+          <button type="button" class="button" onClick={() => void load()}>
+            {retry}
+          </button>
+        </div>
+      )}
+      <ul class="cards">
+        {page?.items.map((person) => (
+          <li key={person.id}>
+            <PersonDetails person={person} isSelf={person.name === me?.name && person.issuer === me.issuer} />
+            <button
+              type="button"
+              class="button"
+              aria-label={words.manageLabel(isolate(person.name))}
+              onClick={() => setChosen(person)}
+            >
+              {words.manage}
+            </button>
+          </li>
+        ))}
+      </ul>
+      <Pager number={number} total={page?.total ?? 0} onChange={setNumber} />
+      {chosen && (
+        <PersonDialog admin={admin} person={chosen} onChange={onChange} onClose={() => setChosen(undefined)} />
+      )}
+    </section>
+  );
+}
+
+function PersonDetails({ person, isSelf }: { person: AccountSummary; isSelf: boolean }) {
+  const { account, count } = useWords();
+  const words = useAccountWords();
+  const { subscriptions, storedRows } = person;
+  const states = [
+    ...(isSelf ? [words.you] : []),
+    ...(person.role === "administrator" ? [words.administrator] : []),
+    ...(person.disabledAt ? [words.disabled] : []),
+  ];
+  const rows = formatNumber(storedRows);
+  return (
+    <div class="details">
+      <strong>
+        <bdi>{revealControlCharacters(person.name)}</bdi>
+      </strong>
+      {states.length > 0 && ` (${states.join(", ")})`}
+      <br />
+      <span class="muted">
+        {[
+          account.since(formatDay(person.createdAt)),
+          person.lastSeenOn ? words.seen(formatDay(person.lastSeenOn)) : words.neverSeen,
+          count(subscriptions, formatNumber(subscriptions)),
+          storedRows >= MAX_ROWS ? words.rowsOrMore(rows) : words.rows(storedRows, rows),
+        ].join(" · ")}
+      </span>
+    </div>
+  );
+}

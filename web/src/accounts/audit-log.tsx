@@ -1,0 +1,63 @@
+import { useEffect, useState } from "preact/hooks";
+import type { AdminClient, AdminPage, AuditEntry } from "../../../client/src/admin.ts";
+import { isolate } from "../shell/control-characters.ts";
+import { explainError } from "../shell/errors.ts";
+import { Pager } from "../shell/pager.tsx";
+import { useAccountWords } from "../words/accounts.ts";
+import { formatDay } from "../words/index.ts";
+
+const COMMAND_LINE = "command line";
+
+export function AuditLog({ admin, version }: { admin: AdminClient; version: number }) {
+  const words = useAccountWords();
+  const [number, setNumber] = useState(1);
+  const [page, setPage] = useState<AdminPage<AuditEntry> | undefined>(undefined);
+  const [failure, setFailure] = useState<unknown>(undefined);
+  useEffect(() => {
+    setFailure(undefined);
+    admin.auditLog({ number }).then(setPage, setFailure);
+  }, [version, number]);
+  return (
+    <section class="stack" aria-labelledby="audit">
+      <h2 id="audit">{words.audit}</h2>
+      <p class="muted">{words.auditLead}</p>
+      {failure !== undefined && (
+        <p class="error" role="alert">
+          {explainError(failure, words.errors)}
+        </p>
+      )}
+      <ul class="cards">
+        {page?.items.map((entry) => (
+          <li key={entry.id}>
+            <div class="details">
+              {describe(entry, words.actions, words.noNote)}
+              <br />
+              <span class="muted">
+                {[
+                  entry.actor === COMMAND_LINE ? words.commandLine : isolate(entry.actor),
+                  `${formatDay(entry.actedAt)}, ${formatTime(entry.actedAt)}`,
+                  ...(entry.address === null ? [] : [words.from(isolate(entry.address))]),
+                ].join(" · ")}
+              </span>
+            </div>
+          </li>
+        ))}
+      </ul>
+      <Pager number={number} total={page?.total ?? 0} onChange={setNumber} />
+    </section>
+  );
+}
+
+function formatTime(date: Date): string {
+  return [date.getHours(), date.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
+}
+
+/** A newer server may have actions that this page does not know. */
+function describe(
+  { action, target }: AuditEntry,
+  actions: Readonly<Record<string, (target: string) => string>>,
+  noNote: string,
+): string {
+  const name = target === "" ? noNote : isolate(target);
+  return Object.hasOwn(actions, action) ? (actions[action]?.(name) ?? action) : `${action}: ${name}`;
+}

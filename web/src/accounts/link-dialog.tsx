@@ -1,0 +1,31 @@
+import type { NewLink } from "../../../client/src/admin.ts";
+import { QrCode } from "../apps/qr-code.tsx";
+import { CopyField, Dialog } from "../shell/components.tsx";
+import { useAccountWords } from "../words/accounts.ts";
+import { formatDay, useWords } from "../words/index.ts";
+
+interface LinkProps {
+  readonly title: string;
+  readonly lead: string;
+  readonly link: NewLink;
+  readonly onClose: () => void;
+}
+
+/** A link that is shown only once, as text and as a QR code. It cannot be closed by accident. */
+export function LinkDialog({ title, lead, link, onClose }: LinkProps) {
+  const { apps } = useWords();
+  const words = useAccountWords();
+  return (
+    <Dialog title={title}>
+      <p>{lead}</p>
+      <QrCode text={link.url} label={words.qr} />
+      <CopyField label={words.link} text={link.url} />
+      <p class="muted">{words.until(formatDay(link.expiresAt))}</p>
+      <p class="buttons">
+        <button type="button" class="button primary" onClick={onClose}>
+          {apps.finished}
+        </button>
+      </p>
+    </Dialog>
+  );
+}

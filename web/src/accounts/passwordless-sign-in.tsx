@@ -1,0 +1,56 @@
+import { useState } from "preact/hooks";
+import { isolate } from "../shell/control-characters.ts";
+import { explainCode, explainError } from "../shell/errors.ts";
+import { finishSignIn, providerName } from "../shell/server.ts";
+import { useWords } from "../words/index.ts";
+import { canUsePasskeys, requestPasskey } from "./passkeys.ts";
+import { anonymousRequests } from "./sign-in-requests.ts";
+import { openProvider, signInFailure } from "./sign-in-return.ts";
+
+/** Ways to sign in without a password. */
+export function PasswordlessSignIn() {
+  const { account, errors } = useWords();
+  const [isBusy, setBusy] = useState(false);
+  const failed = signInFailure && explainCode(signInFailure, errors["oidc-failed"]);
+  const [error, setError] = useState<string | undefined>(failed);
+  const attempt = (signIn: () => Promise<unknown>) => async () => {
+    if (isBusy) return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      await signIn();
+    } catch (cause) {
+      setError(explainError(cause));
+    }
+    setBusy(false);
+  };
+  const signInWithPasskey = async () => {
+    const passkey = await requestPasskey(await anonymousRequests.passkeyOptions("sign-in"));
+    if (typeof passkey === "string") return setError(account.passkeyCanceled);
+    await anonymousRequests.signIn(passkey);
+    await finishSignIn();
+  };
+  const signInAtProvider = async () => openProvider(await anonymousRequests.startLogin("sign-in"));
+  if (!canUsePasskeys && providerName === "" && error === undefined) return null;
+  return (
+    <div class="stack">
+      {error !== undefined && (
+        <div class="message danger" role="alert">
+          <p>{error}</p>
+        </div>
+      )}
+      <p class="buttons">
+        {providerName !== "" && (
+          <button type="button" class="button" aria-disabled={isBusy} onClick={attempt(signInAtProvider)}>
+            {account.signInWith(isolate(providerName))}
+          </button>
+        )}
+        {canUsePasskeys && (
+          <button type="button" class="button" aria-disabled={isBusy} onClick={attempt(signInWithPasskey)}>
+            {account.usePasskey}
+          </button>
+        )}
+      </p>
+    </div>
+  );
+}

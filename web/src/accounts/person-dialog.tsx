@@ -1,0 +1,114 @@
+import { useState } from "preact/hooks";
+import type { AccountSummary, AdminClient, NewLink } from "../../../client/src/admin.ts";
+import { Dialog, Field } from "../shell/components.tsx";
+import { Confirm } from "../shell/confirm.tsx";
+import { isolate } from "../shell/control-characters.ts";
+import { explainError } from "../shell/errors.ts";
+import { showNotice } from "../shell/notices.ts";
+import { anonymousClient, currentUser } from "../shell/server.ts";
+import { useAccountWords } from "../words/accounts.ts";
+import { LinkDialog } from "./link-dialog.tsx";
+
+const ACTIONS = ["resetPassword", "promote", "demote", "enable", "disable", "delete"] as const;
+type Action = (typeof ACTIONS)[number];
+const DANGEROUS: readonly Action[] = ["demote", "disable", "delete"];
+
+interface PersonProps {
+  readonly admin: AdminClient;
+  readonly person: AccountSummary;
+  readonly onChange: () => void;
+  readonly onClose: () => void;
+}
+
+/** What an administrator can do with an account. Every action is explained and must be confirmed. */
+export function PersonDialog({ admin, person, onChange, onClose }: PersonProps) {
+  const words = useAccountWords();
+  const [action, setAction] = useState<Action | undefined>(undefined);
+  const [link, setLink] = useState<NewLink | undefined>(undefined);
+  const [password, setPassword] = useState("");
+  const me = currentUser.value;
+  // Otherwise an identity provider or a proxy signs the administrator in.
+  const hasPassword = me?.issuer === null && me.credential !== null;
+  const name = isolate(person.name);
+  if (link !== undefined)
+    return <LinkDialog title={words.resetTitle} lead={words.resetLead} link={link} onClose={onClose} />;
+  if (action === undefined) {
+    return (
+      <Dialog title={words.manageLabel(name)} onClose={onClose}>
+        <p class="buttons">
+          {ACTIONS.filter((each) => isPossible(each, person)).map((each) => (
+            <button
+              key={each}
+              type="button"
+              class={DANGEROUS.includes(each) ? "button danger" : "button"}
+              onClick={() => setAction(each)}
+            >
+              {words[each]}
+            </button>
+          ))}
+        </p>
+      </Dialog>
+    );
+  }
+  const confirm = async () => {
+    if (action === "resetPassword") {
+      setLink(await admin.createResetLink(person.id));
+      return onChange();
+    }
+    if (action === "delete") {
+      // The server requires a recent sign-in, since a browser may have been left open.
+      if (me !== undefined && hasPassword) await anonymousClient.signIn({ name: me.name, password });
+      await admin.deleteAccount(person.id);
+    } else await admin.changeAccount(person.id, CHANGES[action]);
+    showNotice(action === "delete" ? words.deleted(name) : words.changed(name));
+    onClose();
+    onChange();
+  };
+  return (
+    <Confirm
+      title={`${words[action]}: ${name}`}
+      lead={action === "resetPassword" ? words.resetLead : words[`${action}Lead`]}
+      action={words[action]}
+      isHarmless={!DANGEROUS.includes(action)}
+      explain={(cause) => explainError(cause, words.errors)}
+      onConfirm={confirm}
+      onClose={onClose}
+    >
+      {action === "delete" && hasPassword && (
+        <Field
+          label={words.yourPassword}
+          type="password"
+          autocomplete="current-password"
+          required
+          maxLength={256}
+          value={password}
+          onInput={({ currentTarget }) => setPassword(currentTarget.value)}
+        />
+      )}
+    </Confirm>
+  );
+}
+
+const CHANGES = {
+  promote: { role: "administrator" },
+  demote: { role: "member" },
+  enable: { disabled: false },
+  disable: { disabled: true },
+} as const;
+
+function isPossible(action: Action, { role, disabledAt, issuer }: AccountSummary): boolean {
+  switch (action) {
+    case "resetPassword":
+      return disabledAt === null && issuer === null;
+    case "promote":
+      return role === "member";
+    case "demote":
+      return role === "administrator";
+    case "enable":
+      return disabledAt !== null;
+    case "disable":
+      return disabledAt === null;
+    case "delete":
+      return true;
+  }
+}

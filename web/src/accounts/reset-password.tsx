@@ -1,0 +1,64 @@
+import { useState } from "preact/hooks";
+import { resetPassword } from "../../../client/src/admin.ts";
+import { Field } from "../shell/components.tsx";
+import { useSubmit } from "../shell/confirm.tsx";
+import { explainError } from "../shell/errors.ts";
+import { showNotice } from "../shell/notices.ts";
+import { fetchOnce, finishSignIn, serverUrl } from "../shell/server.ts";
+import { useAccountWords } from "../words/accounts.ts";
+import { useWords } from "../words/index.ts";
+
+const CLIENT = { url: serverUrl, fetch: fetchOnce, retries: 0 };
+
+/** Sets a new password with the secret of a reset link. */
+export function ResetPassword({ secret, onDone }: { secret: string; onDone: () => void }) {
+  const { account } = useWords();
+  const words = useAccountWords();
+  const [password, setPassword] = useState("");
+  const [revokeTokens, setRevokeTokens] = useState(false);
+  const { isBusy, error, submit } = useSubmit(
+    async () => {
+      await resetPassword(CLIENT, { secret, password, revokeTokens });
+      onDone();
+      await finishSignIn();
+      showNotice(words.newPasswordDone);
+    },
+    (cause) => explainError(cause, words.errors),
+  );
+  return (
+    <>
+      <h1>{words.newPasswordTitle}</h1>
+      <p class="muted">{words.newPasswordLead}</p>
+      <form class="stack" onSubmit={submit}>
+        <Field
+          label={account.newPassword}
+          hint={account.passwordHint}
+          error={error}
+          type="password"
+          name="password"
+          autocomplete="new-password"
+          required
+          minLength={8}
+          maxLength={256}
+          value={password}
+          onInput={({ currentTarget }) => setPassword(currentTarget.value)}
+        />
+        <div class="options">
+          <label>
+            <input
+              type="checkbox"
+              checked={revokeTokens}
+              onChange={({ currentTarget }) => setRevokeTokens(currentTarget.checked)}
+            />
+            {words.revokeTokens}
+          </label>
+        </div>
+        <p class="buttons">
+          <button type="submit" class="button primary" aria-disabled={isBusy}>
+            {words.newPasswordSubmit}
+          </button>
+        </p>
+      </form>
+    </>
+  );
+}

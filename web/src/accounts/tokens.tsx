@@ -1,0 +1,177 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Credential } from "../../../client/src/index.ts";
+import { QrCode } from "../apps/qr-code.tsx";
+import { CopyField, Dialog, Field, useRestoreFocus } from "../shell/components.tsx";
+import { Confirm } from "../shell/confirm.tsx";
+import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
+import { explainError } from "../shell/errors.ts";
+import { showNotice } from "../shell/notices.ts";
+import { client, isLoopback, publicUrl } from "../shell/server.ts";
+import { useAccountWords } from "../words/accounts.ts";
+import { formatDay, useWords } from "../words/index.ts";
+
+type NewToken = Credential & { readonly secret: string };
+
+/** Loads the list again whenever `version` changes. */
+export function Tokens({ version }: { version: unknown }) {
+  const words = useWords();
+  const { apps } = words;
+  const accountWords = useAccountWords();
+  const [tokens, setTokens] = useState<readonly Credential[] | undefined>(undefined);
+  const [failure, setFailure] = useState<string | undefined>(undefined);
+  const [revoking, setRevoking] = useState<Credential | undefined>(undefined);
+
+  const attempt = async (work: () => Promise<void>) => {
+    try {
+      setFailure(undefined);
+      await work();
+    } catch (error) {
+      setFailure(explainError(error));
+    }
+  };
+  const load = async () => setTokens(await client.tokens());
+  useEffect(() => void attempt(load), [version]);
+  useRestoreFocus(tokens);
+
+  const revoke = async (token: Credential) => {
+    await client.revoke(token);
+    showNotice(apps.revoked(isolate(token.label)));
+    setRevoking(undefined);
+    await attempt(load);
+  };
+
+  return (
+    <section class="stack" aria-labelledby="tokens">
+      <h2 id="tokens">{apps.tokens}</h2>
+      {failure && (
+        <div class="message danger" role="alert">
+          <p>{failure}</p>
+          {tokens === undefined && (
+            <button type="button" class="button" onClick={() => void attempt(load)}>
+              {words.retry}
+            </button>
+          )}
+        </div>
+      )}
+      {tokens?.length === 0 && <p class="muted">{apps.noTokens}</p>}
+      {tokens !== undefined && tokens.length > 0 && <TokenList tokens={tokens} onRevoke={setRevoking} />}
+      {revoking && (
+        <Confirm
+          title={apps.revokeLabel(isolate(revoking.label))}
+          lead={accountWords.revokeTokenLead}
+          action={apps.revoke}
+          onConfirm={() => revoke(revoking)}
+          onClose={() => setRevoking(undefined)}
+        />
+      )}
+    </section>
+  );
+}
+
+function TokenList({ tokens, onRevoke }: { tokens: readonly Credential[]; onRevoke: (token: Credential) => void }) {
+  const { apps } = useWords();
+  return (
+    <ul class="cards">
+      {tokens.map((token) => (
+        <li key={token.id}>
+          <div class="details">
+            <strong class="truncate">
+              <bdi>{revealControlCharacters(token.label)}</bdi>
+            </strong>
+            <span class="muted">
+              {[
+                apps.createdOn(formatDay(token.createdAt)),
+                token.lastUsedAt ? apps.used(formatDay(token.lastUsedAt)) : apps.neverUsed,
+                ...(token.scope === "read" ? [apps.readOnly] : []),
+              ].join(" · ")}
+            </span>
+          </div>
+          <button
+            type="button"
+            class="button danger"
+            aria-label={apps.revokeLabel(isolate(token.label))}
+            onClick={() => onRevoke(token)}
+          >
+            {apps.revoke}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** Creates a token with any label and scope, for apps without a guide. */
+export function TokenForm({ onCreate }: { onCreate: () => void }) {
+  const { apps } = useWords();
+  const [label, setLabel] = useState("");
+  const [scope, setScope] = useState<"read" | "write">("write");
+  const [isBusy, setBusy] = useState(false);
+  const [error, setError] = useState<string | undefined>(undefined);
+  const [created, setCreated] = useState<NewToken | undefined>(undefined);
+
+  const submit = async (event: Event) => {
+    event.preventDefault();
+    if (isBusy || label.trim() === "") return;
+    setBusy(true);
+    setError(undefined);
+    try {
+      setCreated(await client.createToken({ label: label.trim(), scope }));
+      setLabel("");
+      onCreate();
+    } catch (cause) {
+      setError(explainError(cause));
+    }
+    setBusy(false);
+  };
+
+  return (
+    <form class="stack" onSubmit={submit}>
+      <Field
+        label={apps.label}
+        hint={apps.labelHint}
+        error={error}
+        value={label}
+        maxLength={100}
+        required
+        autocomplete="off"
+        onInput={({ currentTarget }) => setLabel(currentTarget.value)}
+      />
+      <fieldset class="options">
+        <legend>{apps.scope}</legend>
+        {(["write", "read"] as const).map((kind) => (
+          <label key={kind}>
+            <input type="radio" name="scope" checked={scope === kind} onChange={() => setScope(kind)} />
+            {apps[kind]}
+          </label>
+        ))}
+      </fieldset>
+      <p class="buttons">
+        <button type="submit" class="button primary" aria-disabled={isBusy}>
+          {apps.create}
+        </button>
+      </p>
+      {created && <TokenDialog token={created} onClose={() => setCreated(undefined)} />}
+    </form>
+  );
+}
+
+function TokenDialog({ token, onClose }: { token: NewToken; onClose: () => void }) {
+  const { apps } = useWords();
+  return (
+    <Dialog title={apps.created(isolate(token.label))}>
+      <p>{apps.once}</p>
+      {isLoopback ? (
+        <p class="message">{apps.localOnly}</p>
+      ) : (
+        <QrCode text={`${publicUrl}/#${token.secret}`} label={apps.serverAndTokenQr} />
+      )}
+      <CopyField label={apps.serverUrl} text={publicUrl} />
+      <CopyField label={apps.token} text={token.secret} />
+      <p class="buttons">
+        <button type="button" class="button primary" onClick={onClose}>
+          {apps.finished}
+        </button>
+      </p>
+    </Dialog>
+  );
+}

@@ -1,0 +1,90 @@
+import { NetworkError, type Progress, type SubscribeResult } from "../../../client/src/index.ts";
+import { addToLocalCopy, flushRemovals, refresh, subscriptionList, sync } from "../list/subscription-list.ts";
+import { accountMode, client, connectionProblem, reportProblem, setUser } from "../shell/server.ts";
+import { displayUrl } from "./feed-url.ts";
+import type { Line } from "./outcomes.tsx";
+
+/** Small enough for a progress bar that moves, large enough for few requests. */
+const BATCH_SIZE = 250;
+
+interface AddOptions {
+  /** Aborting it lets the current batch finish, so that its outcomes are known. */
+  readonly stop?: AbortSignal;
+  /** Without a connection, save the lines on this device and send them later. */
+  readonly isOfflineAllowed?: boolean;
+}
+
+/** Subscribes to the waiting lines and reports all lines with their outcomes after each batch. */
+export async function addFeeds(
+  lines: readonly Line[],
+  onLines: (lines: readonly Line[]) => void,
+  { stop, isOfflineAllowed = false }: AddOptions = {},
+): Promise<void> {
+  await flushRemovals();
+  const current = [...lines];
+  const waiting = current.flatMap(({ outcome }, index) => (outcome === "waiting" ? [index] : []));
+  const feedsFrom = (start: number) =>
+    waiting.slice(start).map((index) => {
+      const { feed = "", id, title, folders } = current[index] ?? {};
+      return { url: feed, id, title: title ?? undefined, folders };
+    });
+  let done = 0;
+  const report = (results: readonly Line[]) => {
+    for (const result of results) {
+      const index = waiting[done++] as number;
+      current[index] = { ...current[index], ...result };
+    }
+    onLines([...current]);
+  };
+
+  /** Saves the remaining lines on this device. */
+  const save = async () => {
+    const known = new Set(subscriptionList.value.items.map(({ feedUrl }) => feedUrl));
+    const results = waiting.slice(done).map((index): Line => {
+      const { feed = "" } = current[index] ?? {};
+      if (!displayUrl(feed).isLink || /\s/.test(feed)) return { feed, outcome: "refused", error: NOT_A_URL };
+      if (known.has(feed)) return { feed, outcome: "already-subscribed" };
+      known.add(feed);
+      return { feed, outcome: "saved" };
+    });
+    await addToLocalCopy(feedsFrom(done).filter((_, index) => results[index]?.outcome === "saved"));
+    report(results);
+  };
+  const isUnreachable = () => !navigator.onLine || connectionProblem.value === "unreachable";
+  if (isOfflineAllowed && isUnreachable()) return save();
+
+  const abort = new AbortController();
+  const { signal } = abort;
+  const abortIfUnreachable = () => {
+    if (isOfflineAllowed ? isUnreachable() : stop?.aborted && connectionProblem.value) abort.abort();
+  };
+  stop?.addEventListener("abort", abortIfUnreachable);
+  const unsubscribe = connectionProblem.subscribe(abortIfUnreachable);
+  const onProgress = ({ results }: Progress) => {
+    report(results.map(toLine));
+    void refresh();
+    if (stop?.aborted) abort.abort();
+  };
+  try {
+    // Another user may have signed in meanwhile, in another tab.
+    if (accountMode !== "off" && !setUser(await client.me({ signal }))) return;
+    // Earlier edits come first: a feed that is added may have been removed before.
+    if (subscriptionList.value.pending > 0) await sync(signal);
+    await client.subscribe(feedsFrom(0), { batchSize: BATCH_SIZE, signal, onProgress });
+  } catch (error) {
+    if (error instanceof NetworkError) reportProblem(error);
+    if (!isOfflineAllowed || !isUnreachable()) throw error;
+    await save();
+  } finally {
+    unsubscribe();
+  }
+}
+
+const NOT_A_URL = { code: "feed-url-not-http", detail: "" };
+
+function toLine(result: SubscribeResult): Line {
+  const { feed, outcome } = result;
+  if (outcome === "added") return { feed, outcome };
+  const { code, detail, title } = result.error;
+  return { feed, outcome, error: { code, detail: detail ?? title } };
+}

@@ -1,0 +1,287 @@
+import { EarmarkError, type ImportEntry } from "../../../client/src/index.ts";
+import { Icon, useRestoreFocus } from "../shell/components.tsx";
+import { isolate } from "../shell/control-characters.ts";
+import { explainError } from "../shell/errors.ts";
+import { announce } from "../shell/notices.ts";
+import { client, isStale } from "../shell/server.ts";
+import { createState, useValue } from "../shell/state.ts";
+import { feedWords, useFeedWords } from "../words/feeds.ts";
+import { formatNumber, translation, useWords } from "../words/index.ts";
+import { addFeeds } from "./add-feeds.ts";
+import { ExportGuides } from "./export-guides.tsx";
+import { type ImportSelection, isInFolder, LineCheckbox, SelectionBar } from "./import-selection.tsx";
+import { countOutcomes, explainLine, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
+
+interface ImportState extends ImportSelection {
+  readonly step: "choosing" | "reading" | "preview" | "running" | "stopped" | "failed" | "done";
+  readonly fileName: string;
+  /** How many of the lines are to be added. */
+  readonly newCount: number;
+  readonly filter: Outcome | "all";
+  readonly failure: string | undefined;
+}
+
+const INITIAL: ImportState = {
+  step: "choosing",
+  fileName: "",
+  lines: [],
+  excluded: new Set(),
+  folder: undefined,
+  newCount: 0,
+  filter: "all",
+  failure: undefined,
+};
+/** Kept while another view is shown; a running import continues. */
+const importing = createState(INITIAL);
+const update = (change: Partial<ImportState>) => importing.update((state) => ({ ...state, ...change }));
+let stop = new AbortController();
+
+addEventListener("beforeunload", (event) => {
+  if (importing.value.step === "running" && !isStale()) event.preventDefault();
+});
+
+/** Shows the outcome each feed of the file would have, without changing anything. */
+export async function previewImport(file: File): Promise<void> {
+  const { step } = importing.value;
+  if (step === "reading" || step === "running") return;
+  importing.set({ ...INITIAL, step: "reading", fileName: file.name });
+  try {
+    // Into memory, since the file may be gone or changed when a request is retried.
+    const bytes = await file.arrayBuffer().catch(() => undefined);
+    if (bytes === undefined) {
+      importing.set({ ...INITIAL, failure: translation.value.words.import.unreadable });
+      return;
+    }
+    const { entries } = await client.importOpml(new Uint8Array(bytes), { dryRun: true });
+    update({ step: "preview", lines: entries.map(toLine) });
+  } catch (error) {
+    importing.set({ ...INITIAL, failure: explainFailure(error) });
+  }
+}
+
+/** Says where a file is cut off. */
+function explainFailure(error: unknown): string {
+  const line = error instanceof EarmarkError ? error.errors[0]?.meta?.["line"] : undefined;
+  return typeof line === "number" ? feedWords.value.brokenAt(formatNumber(line)) : explainError(error);
+}
+
+function toLine({ feedUrl, line, title, folders, outcome, code, detail, subscriptionId }: ImportEntry): Line {
+  return {
+    feed: feedUrl,
+    id: subscriptionId ?? undefined,
+    title,
+    folders,
+    lineNumber: line ?? undefined,
+    outcome: outcome === "added" ? "new" : outcome,
+    error: detail === null ? undefined : { code: code ?? undefined, detail },
+  };
+}
+
+async function run(): Promise<void> {
+  stop = new AbortController();
+  const { step, excluded, newCount } = importing.value;
+  const lines = importing.value.lines.map((line, index): Line => {
+    if (line.outcome !== "new") return line;
+    return excluded.has(index) ? { ...line, outcome: "skipped", error: NOT_SELECTED } : { ...line, outcome: "waiting" };
+  });
+  const total = step === "preview" ? countOutcomes(lines).waiting : newCount;
+  update({ step: "running", lines, newCount: total, filter: "all", folder: undefined, failure: undefined });
+  try {
+    await addFeeds(lines, (current) => update({ lines: current }), { stop: stop.signal });
+    update({ step: "done" });
+    announce(translation.value.words.import.done);
+  } catch (error) {
+    if (stop.signal.aborted) update({ step: "stopped" });
+    else update({ step: "failed", failure: explainError(error) });
+  }
+}
+
+const NOT_SELECTED = { code: "not-selected", detail: "" };
+
+export function ImportView() {
+  const words = useWords();
+  const state = useValue(importing);
+  const feedTexts = useFeedWords();
+  const { step, fileName, lines, filter, failure, excluded, folder } = state;
+  useRestoreFocus(step);
+
+  return (
+    <>
+      <div class="page-head">
+        <h1>{words.import.title}</h1>
+      </div>
+      {step === "choosing" && (
+        <>
+          <p class="muted">
+            {words.import.lead} {feedTexts.textFileHint}
+          </p>
+          {failure && (
+            <div class="message danger" role="alert">
+              <p>{failure}</p>
+            </div>
+          )}
+          <FilePicker />
+          <ExportGuides />
+        </>
+      )}
+      {step === "reading" && (
+        <div role="status">
+          <p>{words.import.reading(isolate(fileName))}</p>
+          <progress aria-label={words.import.progress} />
+        </div>
+      )}
+      {step === "preview" && <Preview {...state} />}
+      {step === "running" && <Running {...state} />}
+      {(step === "stopped" || step === "failed" || step === "done") && <Ended {...state} />}
+      {lines.length > 0 && (
+        <Outcomes
+          lines={lines}
+          filter={filter}
+          onFilter={(filter) => update({ filter })}
+          isShown={(line) => isInFolder(line, folder)}
+          renderIcon={(line, index) =>
+            step === "preview" &&
+            line.outcome === "new" && <LineCheckbox line={line} index={index} excluded={excluded} onChange={update} />
+          }
+        />
+      )}
+    </>
+  );
+}
+
+function Preview({ fileName, lines, excluded, folder }: ImportState) {
+  const words = useWords().import;
+  const counts = countOutcomes(lines);
+  const selected = counts.new - excluded.size;
+  return (
+    <>
+      <h2>{words.preview(isolate(fileName))}</h2>
+      <Counts lines={lines} />
+      <p class="buttons">
+        {counts.new > 0 && (
+          <button type="button" class="button primary" disabled={selected === 0} onClick={() => void run()}>
+            {words.start(selected, formatNumber(selected))}
+          </button>
+        )}
+        <ChooseAnother />
+      </p>
+      {counts.new > 0 && <SelectionBar lines={lines} excluded={excluded} folder={folder} onChange={update} />}
+      {counts.new === 0 && <p role="status">{lines.length === 0 ? words.empty : words.nothingNew}</p>}
+    </>
+  );
+}
+
+function Running({ lines, newCount }: ImportState) {
+  const words = useWords().import;
+  const counts = countOutcomes(lines);
+  const done = newCount - counts.waiting;
+  return (
+    <>
+      <progress aria-label={words.progress} value={done} max={newCount} />
+      <p class="muted">{words.running(formatNumber(done), formatNumber(newCount))}</p>
+      <Counts lines={lines} />
+      <p class="buttons">
+        <button
+          type="button"
+          class="button"
+          disabled={stop.signal.aborted}
+          onClick={() => {
+            stop.abort();
+            // Renders the button as disabled.
+            update({});
+          }}
+        >
+          {words.stop}
+        </button>
+      </p>
+    </>
+  );
+}
+
+function Ended({ step, lines, failure }: ImportState) {
+  const words = useWords().import;
+  const counts = countOutcomes(lines);
+  return (
+    <>
+      <div class={step === "done" ? "message success" : "message danger"} role="status">
+        <p>
+          {step === "done" && words.done}
+          {step === "stopped" && words.stopped}
+          {step === "failed" && `${words.failed} ${failure ?? ""}`}
+        </p>
+      </div>
+      <Counts lines={lines} />
+      <p class="buttons">
+        {step === "done" ? (
+          <a class="button primary" href="#list">
+            {words.seeList}
+          </a>
+        ) : (
+          <button type="button" class="button primary" onClick={() => void run()}>
+            {words.resume(formatNumber(counts.waiting))}
+          </button>
+        )}
+        <ChooseAnother />
+      </p>
+    </>
+  );
+}
+
+function ChooseAnother() {
+  return (
+    <button type="button" class="button" onClick={() => importing.set(INITIAL)}>
+      {useWords().import.chooseAnother}
+    </button>
+  );
+}
+
+function Counts({ lines }: Pick<ImportState, "lines">) {
+  const words = useWords().outcome;
+  const counts = countOutcomes(lines);
+  const outcomes = (Object.keys(counts) as Outcome[]).filter((outcome) => counts[outcome] > 0);
+  const reasons = new Map<string, number>();
+  for (const line of lines) {
+    const reason = explainLine(line);
+    if (reason !== undefined) reasons.set(reason, (reasons.get(reason) ?? 0) + 1);
+  }
+  return (
+    <>
+      <dl class="counts">
+        {outcomes.map((outcome) => (
+          <div key={outcome} class={outcome}>
+            <dt>{words[outcome]}</dt>
+            <dd>{formatNumber(counts[outcome])}</dd>
+          </div>
+        ))}
+      </dl>
+      <ul class="reasons muted">
+        {[...reasons].map(([reason, count]) => (
+          <li key={reason}>
+            {formatNumber(count)} × {isolate(reason)}
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function FilePicker() {
+  const words = useWords().import;
+  return (
+    <label class="file-picker">
+      <Icon name="file" />
+      <strong>{words.drop}</strong>
+      <span class="button">{words.choose}</span>
+      <input
+        class="visually-hidden"
+        type="file"
+        aria-label={words.file}
+        accept=".opml,.xml,.txt,text/x-opml,text/xml,application/xml,text/plain"
+        onChange={({ currentTarget }) => {
+          const [file] = currentTarget.files ?? [];
+          if (file) void previewImport(file);
+        }}
+      />
+    </label>
+  );
+}

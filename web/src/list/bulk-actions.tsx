@@ -1,0 +1,112 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Subscription } from "../../../client/src/index.ts";
+import { titleOf } from "../podcasts/podcasts.ts";
+import { Dialog, download, IconButton } from "../shell/components.tsx";
+import { useValue } from "../shell/state.ts";
+import { formatNumber, useWords } from "../words/index.ts";
+import { usePodcastWords } from "../words/podcasts.ts";
+import { EditForm, listFolders, readFolders } from "./edit-form.tsx";
+import { selection } from "./list-options.ts";
+import { edit, remove, subscriptionList } from "./subscription-list.ts";
+
+/** Selects several of the visible subscriptions, to move, export or remove them together. */
+export function BulkActions({ items }: { items: readonly Subscription[] }) {
+  const core = useWords();
+  const words = usePodcastWords();
+  const selected = useValue(selection);
+  const [isMoving, setMoving] = useState(false);
+  const isOpen = selected !== undefined;
+  const chosen = selected ? items.filter(({ id }) => selected.has(id)) : [];
+  const finish = () => {
+    setMoving(false);
+    selection.set(undefined);
+  };
+  useEffect(() => {
+    if (!isOpen) return;
+    const onKeyDown = ({ key, target }: KeyboardEvent) => {
+      if (key === "Escape" && !(target instanceof Element && target.closest("dialog, [type=search]"))) finish();
+    };
+    addEventListener("keydown", onKeyDown);
+    return () => removeEventListener("keydown", onKeyDown);
+  }, [isOpen]);
+  const isEmpty = chosen.length === 0;
+  return (
+    <>
+      <IconButton
+        icon="select"
+        label={words.select}
+        aria-pressed={isOpen}
+        onClick={() => selection.set(isOpen ? undefined : new Set())}
+      />
+      {isOpen && (
+        <fieldset class="bulk-actions buttons" aria-label={words.select}>
+          <span role="status">{words.selected(chosen.length, formatNumber(chosen.length))}</span>
+          <button type="button" class="button" onClick={() => selection.set(new Set(items.map(({ id }) => id)))}>
+            {words.selectAll}
+          </button>
+          <button type="button" class="button" disabled={isEmpty} onClick={() => setMoving(true)}>
+            {words.move}
+          </button>
+          <button
+            type="button"
+            class="button"
+            disabled={isEmpty}
+            onClick={() => download(writeOpml(chosen), "earmark.opml", "text/x-opml")}
+          >
+            {core.list.export}
+          </button>
+          <button
+            type="button"
+            class="button danger"
+            disabled={isEmpty}
+            onClick={() => {
+              remove(chosen);
+              finish();
+            }}
+          >
+            {words.remove}
+          </button>
+          <button type="button" class="button" onClick={finish}>
+            {core.cancel}
+          </button>
+        </fieldset>
+      )}
+      {isMoving && (
+        <Dialog title={words.move} onClose={() => setMoving(false)}>
+          <EditForm
+            label={words.folder}
+            hint={words.folderHint}
+            value=""
+            options={listFolders(subscriptionList.value.items)}
+            onSave={async (text) => {
+              await edit(chosen.map(({ id }) => ({ id, folders: readFolders(text) })));
+              selection.set(undefined);
+            }}
+            onClose={() => setMoving(false)}
+          />
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+const ESCAPES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const escapeXml = (text: string) => text.replace(/[&<>"]/g, (character) => ESCAPES[character] ?? character);
+
+/** An OPML file as the server reads it: folders are categories. */
+function writeOpml(items: readonly Subscription[]): string {
+  const lines = items.map((item) => {
+    const { feedUrl, folders = [] } = item;
+    const category = folders.map((folder) => `/${folder.replaceAll("%", "%25").replaceAll(",", "%2C")}`).join(",");
+    const attributes = { type: "rss", text: titleOf(item) ?? feedUrl, title: titleOf(item), xmlUrl: feedUrl, category };
+    const written = Object.entries(attributes).map(([name, value]) => (value ? ` ${name}="${escapeXml(value)}"` : ""));
+    return `    <outline${written.join("")}/>\n`;
+  });
+  return `<?xml version="1.0" encoding="UTF-8"?>
+<opml version="2.0">
+  <head><title>Earmark</title></head>
+  <body>
+${lines.join("")}  </body>
+</opml>
+`;
+}

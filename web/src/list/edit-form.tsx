@@ -1,0 +1,82 @@
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import type { Subscription } from "../../../client/src/index.ts";
+import { Field } from "../shell/components.tsx";
+import { useWords } from "../words/index.ts";
+import { podcastWords } from "../words/podcasts.ts";
+import { compareText } from "./list-options.ts";
+
+interface EditFormProps {
+  readonly label: string;
+  readonly hint: string;
+  readonly value: string;
+  /** Offered while typing. */
+  readonly options?: readonly string[];
+  readonly onSave: (text: string) => Promise<void>;
+  readonly onClose: () => void;
+}
+
+/** One text to edit. */
+export function EditForm({ label, hint, value, options = [], onSave, onClose }: EditFormProps) {
+  const words = useWords();
+  const [text, setText] = useState(value);
+  const [error, setError] = useState<string | undefined>(undefined);
+  const form = useRef<HTMLFormElement>(null);
+  const id = useId();
+  useEffect(() => form.current?.querySelector("input")?.select(), []);
+  const save = async () => {
+    try {
+      await onSave(text.trim());
+    } catch {
+      return setError(podcastWords.value.notSaved);
+    }
+    onClose();
+  };
+  return (
+    <form
+      ref={form}
+      class="stack"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
+    >
+      <Field
+        label={label}
+        hint={hint}
+        error={error}
+        value={text}
+        maxLength={300}
+        list={options.length > 0 ? id : undefined}
+        autocomplete="off"
+        onInput={({ currentTarget }) => setText(currentTarget.value)}
+      />
+      <datalist id={id}>
+        {options.map((option) => (
+          <option key={option} value={option} />
+        ))}
+      </datalist>
+      <p class="buttons">
+        <button type="submit" class="button primary">
+          {words.apps.save}
+        </button>
+        <button type="button" class="button" onClick={onClose}>
+          {words.cancel}
+        </button>
+      </p>
+    </form>
+  );
+}
+
+/** All folders that contain subscriptions, in alphabetical order. */
+export function listFolders(items: readonly Subscription[]): string[] {
+  return [...new Set(items.flatMap(({ folders = [] }) => folders))].sort(compareText);
+}
+
+const MAX_LEVELS = 8;
+
+/** The folders for a path that someone has typed; null for none. */
+export function readFolders(text: string): string[] | null {
+  const names = text.split("/").map((name) => name.trim());
+  const path = names.filter(Boolean).slice(0, MAX_LEVELS).join("/");
+  return path === "" ? null : [path];
+}

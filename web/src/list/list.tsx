@@ -1,0 +1,260 @@
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Subscription } from "../../../client/src/index.ts";
+import { openedPanel, podcastComponents } from "../podcasts/podcast-components.ts";
+import { podcastsVersion } from "../podcasts/podcasts.ts";
+import { Icon, useRestoreFocus } from "../shell/components.tsx";
+import { isolate } from "../shell/control-characters.ts";
+import { announce, showNotice } from "../shell/notices.ts";
+import { serverUrl } from "../shell/server.ts";
+import { useValue } from "../shell/state.ts";
+import { formatNumber, translation, useWords } from "../words/index.ts";
+import {
+  arrange,
+  collapsed,
+  filter,
+  filterList,
+  type Group,
+  isGroup,
+  type Order,
+  order,
+  search,
+  selection,
+  toggleSelected,
+} from "./list-options.ts";
+import { startRenaming, useRenamedRow } from "./renaming.ts";
+import { Row } from "./row.tsx";
+import { reconnect, subscriptionList } from "./subscription-list.ts";
+import { useNarrow, VirtualList } from "./virtual-list.tsx";
+
+const ANNOUNCE_AFTER_MS = 500;
+
+export function ListView() {
+  const words = useWords();
+  const { items, hidden, status } = useValue(subscriptionList);
+  const total = useMemo(() => items.length - items.filter(({ id }) => hidden.has(id)).length, [items, hidden]);
+  const loaded = useValue(podcastComponents);
+  const openedId = useValue(openedPanel);
+  const opened = openedId === undefined ? undefined : items.find(({ id }) => id === openedId);
+  useEffect(() => {
+    if (total > 0) void loadPodcastComponents();
+  }, [total > 0]);
+  useEffect(() => {
+    if (openedId !== undefined) void loadPanel();
+  }, [openedId]);
+
+  return (
+    <>
+      <div class="page-head">
+        <h1>{words.list.title}</h1>
+        {(status === "ready" || total > 0) && <p class="total">{words.count(total, formatNumber(total))}</p>}
+        {total > 0 && (
+          <a
+            class="button"
+            href={`${serverUrl}/v1/subscriptions.opml`}
+            download="earmark.opml"
+            title={words.list.exportHint}
+          >
+            <Icon name="export" />
+            {words.list.export}
+          </a>
+        )}
+        <a
+          class="icon-button"
+          href="#removed"
+          aria-label={words.list.recentlyRemoved}
+          title={words.list.recentlyRemoved}
+        >
+          <Icon name="waiting" />
+        </a>
+      </div>
+
+      {status === "failed" && (
+        <div class="message danger" role="alert">
+          <p>{words.list.failed}</p>
+          <button type="button" class="button" onClick={reconnect}>
+            {words.retry}
+          </button>
+        </div>
+      )}
+      {status === "loading" && total === 0 && <p class="muted">{words.loading}</p>}
+      {status === "ready" && total === 0 && <EmptyList />}
+      {total > 0 && <SearchableList items={items} hidden={hidden} />}
+      {loaded && opened && <loaded.Panel key={opened.id} subscription={opened} />}
+    </>
+  );
+}
+
+/** Without them the list is complete, but has no artwork. Returns false if they cannot be loaded. */
+async function loadPodcastComponents(): Promise<boolean> {
+  try {
+    const { start, ...loaded } = await import("../podcasts/podcast-views.tsx");
+    await start();
+    if (podcastComponents.value === undefined) podcastComponents.set(loaded);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function loadPanel(): Promise<void> {
+  if (await loadPodcastComponents()) return;
+  openedPanel.set(undefined);
+  showNotice(translation.value.words.failure.unreachable);
+}
+
+type ListState = typeof subscriptionList.value;
+
+function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) {
+  const words = useWords();
+  const loaded = useValue(podcastComponents);
+  const version = useValue(podcastsVersion);
+  const currentFilter = useValue(filter);
+  const currentOrder = useValue(order);
+  const collapsedFolders = useValue(collapsed);
+  const selected = useValue(selection);
+  const isNarrow = useNarrow();
+  const text = useValue(search);
+  const [revealed, toggle] = useRevealed();
+  const focusRow = useRef<((index: number) => void) | undefined>(undefined);
+
+  const query = text.trim().toLowerCase();
+  const matches = useMemo(
+    () => filterList(items, hidden, currentFilter, query),
+    [items, hidden, currentFilter, query, version],
+  );
+  const visible = useMemo(
+    () => arrange(matches, currentOrder, collapsedFolders),
+    [matches, currentOrder, collapsedFolders],
+  );
+  const renamedRow = useRenamedRow(visible, (index) => focusRow.current?.(index));
+
+  const found = words.list.found(matches.length, formatNumber(matches.length));
+  const isFiltered = query !== "" || currentFilter !== "all";
+  useEffect(() => {
+    if (!isFiltered) return;
+    const timer = setTimeout(() => announce(found), ANNOUNCE_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [query, currentFilter, found]);
+  useRestoreFocus(matches.length === 0);
+
+  const showAll = () => {
+    search.set("");
+    filter.set("all");
+  };
+
+  return (
+    <>
+      <search class="toolbar">
+        <SearchField onArrowDown={() => visible.length > 0 && focusRow.current?.(0)} />
+        {query !== "" && <span class="muted">{found}</span>}
+        {loaded && <loaded.FilterSelect items={items} hidden={hidden} />}
+        <OrderSelect />
+        {loaded && <loaded.BulkActions items={matches} />}
+      </search>
+      {matches.length === 0 ? (
+        <div class="message">
+          <p>{query === "" ? found : words.list.noMatches(isolate(text.trim()))}</p>
+          <button type="button" class="button" onClick={showAll}>
+            {words.list.showAll}
+          </button>
+        </div>
+      ) : (
+        <VirtualList
+          count={visible.length}
+          label={words.list.title}
+          height={isNarrow ? 6.5 : 4.25}
+          focusRow={focusRow}
+          onRowKey={(key, index) => key === "F2" && loaded !== undefined && startRenaming(visible[index], index)}
+          row={(index) => {
+            const entry = visible[index] as Group | Subscription;
+            if (isGroup(entry)) return loaded && <loaded.GroupHead group={entry} />;
+            const { id } = entry;
+            return (
+              <Row
+                subscription={entry}
+                isRevealed={revealed.has(id)}
+                onToggle={() => toggle(id)}
+                isSelected={selected?.has(id)}
+                onSelect={(isRange) => toggleSelected(id, visible, isRange)}
+                isRenaming={index === renamedRow}
+                onRename={() => startRenaming(entry, index)}
+              />
+            );
+          }}
+        />
+      )}
+    </>
+  );
+}
+
+/** Ids of the rows whose full URL is shown. */
+function useRevealed(): readonly [ReadonlySet<string>, toggle: (id: string) => void] {
+  const [revealed, setRevealed] = useState<ReadonlySet<string>>(new Set());
+  const toggle = (id: string) => {
+    const next = new Set(revealed);
+    if (!next.delete(id)) next.add(id);
+    setRevealed(next);
+  };
+  return [revealed, toggle];
+}
+
+function SearchField({ onArrowDown }: { onArrowDown: () => void }) {
+  const { list } = useWords();
+  const text = useValue(search);
+  return (
+    <label class="search">
+      <Icon name="search" />
+      <span class="visually-hidden">{list.search}</span>
+      <input
+        id="search"
+        type="search"
+        placeholder={list.search}
+        autocomplete="off"
+        spellcheck={false}
+        value={text}
+        onInput={({ currentTarget }) => search.set(currentTarget.value)}
+        onKeyDown={(event) => {
+          if (event.key !== "ArrowDown" || event.isComposing) return;
+          event.preventDefault();
+          onArrowDown();
+        }}
+      />
+    </label>
+  );
+}
+
+function OrderSelect() {
+  const { list } = useWords();
+  const loaded = useValue(podcastComponents);
+  return (
+    <label class="order">
+      <span class="visually-hidden">{list.order}</span>
+      <select value={useValue(order)} onChange={({ currentTarget }) => order.set(currentTarget.value as Order)}>
+        <option value="newest">{list.newest}</option>
+        <option value="oldest">{list.oldest}</option>
+        {loaded && <loaded.MoreSortOptions />}
+      </select>
+    </label>
+  );
+}
+
+function EmptyList() {
+  const { list } = useWords();
+  return (
+    <section class="empty">
+      <Icon name="list" />
+      <h2>{list.emptyTitle}</h2>
+      <p>{list.empty}</p>
+      <p class="buttons">
+        <a class="button primary" href="#import">
+          <Icon name="import" />
+          {list.importFile}
+        </a>
+        <a class="button" href="#add">
+          <Icon name="add" />
+          {list.addFeeds}
+        </a>
+      </p>
+    </section>
+  );
+}

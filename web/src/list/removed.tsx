@@ -1,0 +1,138 @@
+import { useEffect, useState } from "preact/hooks";
+import type { Removal } from "../../../client/src/index.ts";
+import { addFeeds } from "../import/add-feeds.ts";
+import { displayUrl, shortName } from "../import/feed-url.ts";
+import type { Line } from "../import/outcomes.tsx";
+import { Icon, MiddleEllipsis, useRestoreFocus } from "../shell/components.tsx";
+import { explainError } from "../shell/errors.ts";
+import { showNotice } from "../shell/notices.ts";
+import { client } from "../shell/server.ts";
+import { useFeedWords } from "../words/feeds.ts";
+import { formatDay, formatNumber, useWords } from "../words/index.ts";
+import { flushRemovals, sync } from "./subscription-list.ts";
+import { useNarrow, VirtualList } from "./virtual-list.tsx";
+import "../styles/feeds.css";
+
+/** Recently removed subscriptions, each with a button to restore it. */
+export function RemovedView() {
+  const words = useWords();
+  const { removed } = useFeedWords();
+  const isNarrow = useNarrow();
+  const [items, setItems] = useState<readonly Removal[] | undefined>(undefined);
+  const [failure, setFailure] = useState<string | undefined>(undefined);
+  const [isBusy, setBusy] = useState(false);
+  useRestoreFocus(items?.length);
+
+  const load = async () => {
+    setFailure(undefined);
+    try {
+      // Includes what was removed on this page a moment ago.
+      await flushRemovals();
+      await sync();
+      setItems(await client.removals());
+    } catch (error) {
+      setFailure(explainError(error));
+    }
+  };
+  useEffect(() => void load(), []);
+
+  const restore = async (removals: readonly Removal[]) => {
+    setBusy(true);
+    let lines: readonly Line[] = removals.map(({ feedUrl, ...removal }) => ({
+      ...removal,
+      feed: feedUrl,
+      outcome: "waiting",
+    }));
+    try {
+      await addFeeds(lines, (current) => {
+        lines = current;
+      });
+      showNotice(words.list.undone);
+    } catch (error) {
+      showNotice(explainError(error));
+    }
+    const refused = lines.filter(({ outcome }) => outcome === "refused").length;
+    if (refused > 0) showNotice(removed.notRestored(formatNumber(refused)));
+    const restored = new Set(
+      lines.flatMap(({ id, outcome }) => (outcome === "waiting" || outcome === "refused" ? [] : id)),
+    );
+    setItems((all) => all?.filter(({ id }) => !restored.has(id)));
+    setBusy(false);
+  };
+
+  return (
+    <>
+      <div class="page-head">
+        <h1>{words.list.recentlyRemoved}</h1>
+        {items !== undefined && items.length > 1 && (
+          <button type="button" class="button" disabled={isBusy} onClick={() => void restore(items)}>
+            {removed.restoreAll}
+          </button>
+        )}
+      </div>
+      {failure !== undefined && (
+        <div class="message danger" role="alert">
+          <p>{failure}</p>
+          <button type="button" class="button" onClick={() => void load()}>
+            {words.retry}
+          </button>
+        </div>
+      )}
+      {items === undefined && failure === undefined && <p class="muted">{words.loading}</p>}
+      {items?.length === 0 && <p role="status">{removed.empty}</p>}
+      {items !== undefined && items.length > 0 && (
+        <>
+          <p class="muted">{removed.lead}</p>
+          <VirtualList
+            count={items.length}
+            label={words.list.recentlyRemoved}
+            height={isNarrow ? 6.5 : items.some(({ title }) => title !== undefined) ? 5.5 : 4.25}
+            row={(index) => {
+              const item = items[index] as Removal;
+              return <RemovedRow item={item} isBusy={isBusy} onRestore={() => void restore([item])} />;
+            }}
+          />
+        </>
+      )}
+      <p>
+        <a class="button" href="#list">
+          {words.import.seeList}
+        </a>
+      </p>
+    </>
+  );
+}
+
+interface RowProps {
+  readonly item: Removal;
+  readonly isBusy: boolean;
+  readonly onRestore: () => void;
+}
+
+function RemovedRow({ item: { feedUrl, removedAt, title }, isBusy, onRestore }: RowProps) {
+  const { removed } = useFeedWords();
+  const { host, masked } = displayUrl(feedUrl);
+  const isNarrow = useNarrow();
+  const name = title ?? (isNarrow ? host : undefined);
+  return (
+    <div class="outcome removal">
+      <Icon name="remove" />
+      <div class="details">
+        {name !== undefined && <strong class="truncate">{name}</strong>}
+        <span class="url">
+          <MiddleEllipsis text={masked} tail={16} />
+        </span>
+        <span class="truncate muted">{removed.on(formatDay(removedAt))}</span>
+      </div>
+      <button
+        type="button"
+        class="button"
+        disabled={isBusy}
+        aria-label={removed.restoreLabel(title ?? shortName(feedUrl))}
+        onClick={onRestore}
+      >
+        {removed.restore}
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,146 @@
+import type { Podcast, Subscription } from "../../../client/src/index.ts";
+import { displayUrl } from "../import/feed-url.ts";
+import { openedPanel, podcastComponents } from "../podcasts/podcast-components.ts";
+import { nameOf, podcastOf, titleOf } from "../podcasts/podcasts.ts";
+import { CopyButton, Icon, IconButton, MiddleEllipsis } from "../shell/components.tsx";
+import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
+import { useValue } from "../shell/state.ts";
+import { formatDay, useWords } from "../words/index.ts";
+import { remove } from "./subscription-list.ts";
+
+interface RowProps {
+  readonly subscription: Subscription;
+  readonly isRevealed: boolean;
+  readonly onToggle: () => void;
+  /** Undefined unless the list shows checkboxes. */
+  readonly isSelected: boolean | undefined;
+  readonly onSelect: (isRange: boolean) => void;
+  readonly isRenaming: boolean;
+  readonly onRename: () => void;
+}
+
+export function Row({ isSelected, onSelect, isRenaming, ...props }: RowProps) {
+  const loaded = useValue(podcastComponents);
+  const { subscription } = props;
+  const title = titleOf(subscription) ?? displayUrl(subscription.feedUrl).host;
+  return (
+    <div class={`subscription ${isSelected === undefined ? "" : "selectable"}`}>
+      {isSelected !== undefined && (
+        <label class="select">
+          <input
+            type="checkbox"
+            aria-label={nameOf(subscription)}
+            checked={isSelected}
+            onClick={({ shiftKey }) => onSelect(shiftKey)}
+          />
+        </label>
+      )}
+      <Cover name={title} artwork={podcastOf(subscription)?.artwork?.small} />
+      {isRenaming && loaded ? <loaded.RenameForm subscription={subscription} /> : <Details {...props} />}
+    </div>
+  );
+}
+
+type DetailsProps = Pick<RowProps, "subscription" | "isRevealed" | "onToggle" | "onRename">;
+
+function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps) {
+  const { list, apps } = useWords();
+  const loaded = useValue(podcastComponents);
+  const { feedUrl, subscribedAt } = subscription;
+  const { host, isLink, masked, full } = displayUrl(feedUrl);
+  const podcast = podcastOf(subscription);
+  const title = titleOf(subscription);
+  const author = title === undefined ? undefined : podcast?.author;
+  const hasSecret = masked !== full && author === undefined;
+  const day = formatDay(subscribedAt);
+  const name = nameOf(subscription);
+  return (
+    <>
+      <div class="details">
+        <strong class="host">
+          <button type="button" class="title" aria-haspopup="dialog" onClick={() => openedPanel.set(subscription.id)}>
+            {title === undefined ? (
+              <MiddleEllipsis text={host} tail={20} />
+            ) : (
+              <bdi class="truncate">{revealControlCharacters(title)}</bdi>
+            )}
+          </button>
+        </strong>
+        {author === undefined ? (
+          <span class="url" title={hasSecret && !isRevealed ? undefined : isolate(feedUrl)}>
+            <MiddleEllipsis text={isRevealed ? full : masked} tail={16} />
+          </span>
+        ) : (
+          <bdi class="url truncate">{revealControlCharacters(author)}</bdi>
+        )}
+      </div>
+      {loaded && podcast && <loaded.StatusMark status={podcast.status} />}
+      <time
+        class="muted"
+        dateTime={Number.isNaN(subscribedAt.getTime()) ? "" : subscribedAt.toISOString()}
+        title={list.since(day)}
+      >
+        {day}
+      </time>
+      <div class="actions">
+        {hasSecret && (
+          <IconButton
+            key="show"
+            icon={isRevealed ? "hide" : "show"}
+            label={isRevealed ? list.hideSecrets : list.showSecrets}
+            onClick={onToggle}
+          />
+        )}
+        {loaded && (
+          <IconButton
+            key="rename"
+            icon="rename"
+            label={apps.renameLabel(name)}
+            aria-keyshortcuts="F2"
+            onClick={onRename}
+          />
+        )}
+        <CopyButton key="copy" isIcon text={feedUrl} label={list.copyUrl(name)} />
+        {isLink && (
+          <a
+            key="open"
+            class="icon-button"
+            href={feedUrl}
+            target="_blank"
+            rel="noreferrer"
+            aria-label={list.open(name)}
+            title={list.open(name)}
+          >
+            <Icon name="open" />
+          </a>
+        )}
+        <IconButton key="remove" icon="remove" label={list.remove(name)} onClick={() => remove([subscription])} />
+      </div>
+    </>
+  );
+}
+
+type Artwork = NonNullable<Podcast["artwork"]>["small"];
+
+/** The artwork, else initials in a color that depends on the name only. */
+export function Cover({ name, artwork }: { name: string; artwork: Artwork | undefined }) {
+  let hue = 0;
+  for (const letter of name.slice(0, 100)) hue = (hue * 31 + (letter.codePointAt(0) ?? 0)) % 360;
+  return (
+    <span class="avatar" aria-hidden="true" style={{ "--hue": String(hue) }}>
+      {artwork === undefined ? (
+        initialsOf(name)
+      ) : (
+        // A new image is a new element, so that the old one is not shown while it loads.
+        <img key={artwork} src={artwork} alt="" loading="lazy" decoding="async" />
+      )}
+    </span>
+  );
+}
+
+/** The first letters of the first two words. */
+function initialsOf(name: string): string {
+  const start = name.slice(0, 100).replace(/^(feeds?|rss|podcasts?|media)\./, "");
+  const [one = "", other = ""] = start.match(/(?<![\p{L}\p{N}.'’-])[\p{L}\p{N}]/gu) ?? [];
+  return (one + other).toUpperCase();
+}

@@ -1,0 +1,313 @@
+import { indexedDbStorage } from "../../../client/src/browser.ts";
+import {
+  EarmarkError,
+  type Feed,
+  openReplica,
+  type Refusal,
+  type Replica,
+  type ReplicaOptions,
+  type Subscription,
+  type Update,
+} from "../../../client/src/index.ts";
+import { nameOf, restorePodcasts, serializePodcasts } from "../podcasts/podcasts.ts";
+import { dismissNotice, showNotice } from "../shell/notices.ts";
+import { claimStorage, createMemoryStorage, type OwnedStorage } from "../shell/owned-storage.ts";
+import {
+  accountMode,
+  anonymousClient,
+  connectionProblem,
+  currentUser,
+  isPageUnloading,
+  needsSignIn,
+  ownerOf,
+  RETRY_MS,
+  reportProblem,
+  requireSignIn,
+  serverUrl,
+  setUser,
+} from "../shell/server.ts";
+import { createState } from "../shell/state.ts";
+import { formatNumber, translation } from "../words/index.ts";
+import { discardRemovals, type Identified, readRemovals, storeRemovals } from "./unfinished-removals.ts";
+
+interface SubscriptionList {
+  /** Oldest first, with the edits that the server does not have yet. */
+  readonly items: readonly Subscription[];
+  /** Ids of removed items that are still in the list, because the removal can be undone. */
+  readonly hidden: ReadonlySet<string>;
+  readonly status: "loading" | "ready" | "failed";
+  /** Number of edits that the server has not confirmed yet. */
+  readonly pending: number;
+}
+
+export const subscriptionList = createState<SubscriptionList>({
+  items: [],
+  hidden: new Set(),
+  status: "loading",
+  pending: 0,
+});
+/** Edits that the server refused, in all tabs, until the user dismisses them. */
+export const refusals = createState<readonly Refusal[]>([]);
+
+const update = (change: Partial<SubscriptionList>) => subscriptionList.update((list) => ({ ...list, ...change }));
+
+/** Whose list it is; empty without accounts. */
+let owner = "";
+/** The copy of the list in this browser, once it is known whose list to show. */
+let localCopy: Promise<{ readonly storage: OwnedStorage; readonly replica: Replica }> | undefined;
+
+const replicaClient: ReplicaOptions["client"] = {
+  ...anonymousClient,
+  async apply(operations, options) {
+    // Someone else may have signed in: edits are sent only on behalf of the user who made them.
+    if (accountMode !== "off" && !setUser(await anonymousClient.me(options))) throw new Error("another user");
+    return anonymousClient.apply(operations, options);
+  },
+};
+
+/** Opens the copy. The page is reloaded for another user. */
+function open(user: string): void {
+  if (localCopy !== undefined) return;
+  owner = user;
+  localCopy = openStored().catch(() => openWith(createMemoryStorage()));
+  void runIfNeeded();
+  void finishRemovals();
+}
+
+async function openStored() {
+  return openWith(await claimStorage(indexedDbStorage(`earmark ${serverUrl}`), owner));
+}
+
+async function openWith(storage: OwnedStorage) {
+  let replica: Replica | undefined;
+  storage.watchKey("refusals", () => void loadRefusals(storage).catch(() => {}));
+  await loadRefusals(storage);
+  restorePodcasts((await storage.read("podcasts")) ?? "");
+  const show = (items: readonly Subscription[]) => {
+    if (replica === undefined) return;
+    const { pending, isLoaded } = replica;
+    update({ items, pending, status: isLoaded || items.length > 0 ? "ready" : subscriptionList.value.status });
+  };
+  replica = await openReplica({
+    client: replicaClient,
+    storage,
+    onChange: show,
+    onRefused: saveRefusal,
+  });
+  show(replica.list());
+  return { storage, replica };
+}
+
+const readRefusals = (text: string | undefined): readonly Refusal[] => JSON.parse(text || "[]");
+
+async function loadRefusals(storage: OwnedStorage): Promise<void> {
+  refusals.set(readRefusals(await storage.read("refusals")));
+}
+
+/** Changes the refusals in all tabs. If they cannot be saved, only in this one. */
+export async function updateRefusals(change: (all: readonly Refusal[]) => readonly Refusal[]): Promise<void> {
+  refusals.update(change);
+  const { storage } = (await localCopy) ?? {};
+  const saving = storage?.update("refusals", (saved) => JSON.stringify(change(readRefusals(saved))));
+  await saving?.then((text) => refusals.set(readRefusals(text))).catch(() => {});
+}
+
+let unsaved: readonly Refusal[] = [];
+
+/** Saves the refusals of one response together. */
+function saveRefusal(refusal: Refusal): void {
+  unsaved = [...unsaved, refusal];
+  if (unsaved.length > 1) return;
+  queueMicrotask(() => {
+    const added = unsaved;
+    unsaved = [];
+    void updateRefusals((all) => [...all, ...added]);
+  });
+}
+
+let running: AbortController | undefined;
+
+/** Keeps the list in sync with the server, but not while nobody is signed in or the page is in the back/forward cache. */
+async function runIfNeeded(): Promise<void> {
+  const { replica, storage } = (await localCopy) ?? {};
+  // A browser opens six connections to a host at most. Without locks each tab has its own stream of events, so only
+  // visible tabs may have one.
+  const canRun = storage?.lock !== undefined || document.visibilityState === "visible";
+  if (replica === undefined || isPageUnloading() || needsSignIn.value || !canRun) {
+    running?.abort();
+    running = undefined;
+  } else if (running === undefined) {
+    const current = new AbortController();
+    running = current;
+    await replica.run({ signal: current.signal, onError }).catch((error) => {
+      if (running !== current) return;
+      running = undefined;
+      if (!onError(error)) setTimeout(runIfNeeded, RETRY_MS);
+    });
+  }
+}
+
+/** Returns true if the user has to sign in before it makes sense to try again. */
+function onError(error: unknown): boolean {
+  // An error without a code is from a proxy with its own sign-in.
+  if (accountMode !== "off" && error instanceof EarmarkError && error.status === 401 && error.code !== undefined) {
+    requireSignIn();
+    return true;
+  }
+  reportProblem(error);
+  if (subscriptionList.value.status === "loading") update({ status: "failed" });
+  return false;
+}
+
+/** Retries immediately. */
+export function reconnect(): void {
+  running?.abort();
+  running = undefined;
+  if (subscriptionList.value.status === "failed") update({ status: "loading" });
+  void runIfNeeded();
+}
+
+/** Sends what is waiting and reads what changed. Fails if the server is unreachable. */
+export async function sync(signal?: AbortSignal): Promise<void> {
+  const { replica, storage } = (await localCopy) ?? {};
+  await replica?.sync({ signal });
+  // Another tab may have sent the edits of this one.
+  if (storage !== undefined) await loadRefusals(storage);
+}
+
+export const refresh = (): Promise<unknown> => sync().catch(onError);
+
+/** Adds feeds to the copy in this browser. The server gets them as soon as possible. */
+export async function addToLocalCopy(feeds: readonly Feed[]): Promise<void> {
+  await (await localCopy)?.replica.add(feeds);
+}
+
+/** Edits subscriptions in the copy in this browser. The server gets the new values as soon as possible. */
+export async function edit(updates: readonly Update[]): Promise<void> {
+  await (await localCopy)?.replica.update(updates);
+}
+
+/** Keeps what is known about podcasts with the copy of the list. */
+export async function savePodcasts(): Promise<void> {
+  await (await localCopy)?.storage.update("podcasts", () => serializePodcasts(subscriptionList.value.items));
+}
+
+/** Deletes the copy of the list from this browser; called after signing out. */
+export async function deleteLocalCopy(): Promise<void> {
+  running?.abort();
+  running = undefined;
+  discardRemovals(owner, readRemovals(owner));
+  await (await localCopy)?.storage.clear().catch(() => {});
+}
+
+/**
+ * When other tabs may complete a removal: when it can no longer be undone, unless its tab is frozen or the pointer stays
+ * on the notice.
+ */
+const FINISH_AFTER_MS = 60_000;
+
+let undoable: readonly Subscription[] = [];
+const pendingRemovals = new Set<Promise<void>>();
+
+/** Hides subscriptions at once. They are removed once that can no longer be undone. */
+export function remove(subscriptions: readonly Subscription[]): void {
+  const [first] = subscriptions;
+  if (first === undefined) return;
+  const { list } = translation.value.words;
+  const all = [...undoable, ...subscriptions];
+  // The new notice replaces the previous one and takes over its subscriptions.
+  undoable = [];
+  hide(subscriptions);
+  storeRemovals(owner, subscriptions, Date.now() + FINISH_AFTER_MS);
+  showNotice(list.removed(all.length, formatNumber(all.length), nameOf(first)), {
+    label: list.undo,
+    onClick: undo,
+    onDismiss: removeUndoable,
+  });
+  undoable = all;
+}
+
+function undo(): void {
+  if (undoable.length === 0) return;
+  unhide(undoable);
+  undoable = [];
+  showNotice(translation.value.words.list.undone);
+}
+
+function hide(removed: readonly Identified[]): void {
+  update({ hidden: new Set([...subscriptionList.value.hidden, ...removed.map(({ id }) => id)]) });
+}
+
+/** Called when a removal is finished or undone. */
+function unhide(removed: readonly Identified[]): void {
+  discardRemovals(owner, removed);
+  const shown = new Set(removed.map(({ id }) => id));
+  update({ hidden: new Set([...subscriptionList.value.hidden].filter((id) => !shown.has(id))) });
+}
+
+function removeUndoable(): void {
+  const subscriptions = undoable;
+  undoable = [];
+  if (subscriptions.length === 0) return;
+  if (isPageUnloading()) {
+    // This page may not live long enough to complete the removal, so the next one does (`finishRemovals`). It is not
+    // queued in the copy, which would send it again, even if another device has added the feed in the meantime.
+    storeRemovals(owner, subscriptions, 0);
+    void anonymousClient.remove(subscriptions.map(({ id }) => id)).catch(() => {});
+    return;
+  }
+  const removal = removeNow(subscriptions).finally(() => pendingRemovals.delete(removal));
+  pendingRemovals.add(removal);
+}
+
+async function removeNow(subscriptions: readonly Subscription[]): Promise<void> {
+  try {
+    await (await localCopy)?.replica.remove(subscriptions.map(({ id }) => id));
+  } catch {
+    showNotice(translation.value.words.list.notRemoved);
+  }
+  unhide(subscriptions);
+}
+
+/** Completes the removals of tabs that were closed or crashed, and of this page if it comes back from the cache. */
+async function finishRemovals(): Promise<void> {
+  await localCopy;
+  const ownIds = new Set(undoable.map(({ id }) => id));
+  const removals = readRemovals(owner).filter(({ id }) => !ownIds.has(id));
+  const due = removals.filter(({ finishAt }) => finishAt <= Date.now());
+  if (due.length < removals.length) setTimeout(finishRemovals, FINISH_AFTER_MS);
+  if (due.length === 0) return;
+  hide(due);
+  // The tab may already have removed it on the server, and another device may have added it again.
+  await sync().catch(() => {});
+  const timeOf = new Map(due.map(({ id, subscribedAt }) => [id, subscribedAt]));
+  await removeNow(subscriptionList.value.items.filter(({ id, subscribedAt }) => timeOf.get(id) === +subscribedAt));
+  unhide(due);
+}
+
+/** Completes removals that could still be undone, for example because the same feed is about to be added again. */
+export async function flushRemovals(): Promise<void> {
+  if (undoable.length > 0) dismissNotice();
+  await Promise.all(pendingRemovals);
+}
+
+if (accountMode === "off") open("");
+currentUser.subscribe(() => {
+  if (accountMode !== "off" && currentUser.value !== undefined) open(ownerOf(currentUser.value));
+});
+needsSignIn.subscribe(runIfNeeded);
+addEventListener("pagehide", () => {
+  void flushRemovals();
+  void runIfNeeded();
+});
+addEventListener("pageshow", ({ persisted }) => {
+  if (!persisted) return;
+  void runIfNeeded();
+  void finishRemovals();
+});
+addEventListener("online", reconnect);
+addEventListener("visibilitychange", () => {
+  if (document.visibilityState !== "visible" || running === undefined) void runIfNeeded();
+  else if (connectionProblem.value === undefined) void refresh();
+  else reconnect();
+});

@@ -1,0 +1,107 @@
+import { useMemo } from "preact/hooks";
+import type { Podcast, Subscription } from "../../../client/src/index.ts";
+import { listFolders } from "../list/edit-form.tsx";
+import { collapsed, type Filter, filter, type Group } from "../list/list-options.ts";
+import { Icon } from "../shell/components.tsx";
+import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
+import { useValue } from "../shell/state.ts";
+import { formatNumber, useWords } from "../words/index.ts";
+import { loadPodcastWords, usePodcastWords } from "../words/podcasts.ts";
+import { startLoading } from "./podcast-loader.ts";
+import { needsAttention, podcastsVersion } from "./podcasts.ts";
+import "../styles/podcasts.css";
+
+export { BulkActions } from "../list/bulk-actions.tsx";
+export { RenameForm } from "../list/rename-form.tsx";
+export { Panel } from "./podcast-panel.tsx";
+
+let started: Promise<void> | undefined;
+
+/** Resolves when the texts are loaded. From then on, what is known about the podcasts is kept up to date. */
+export function start(): Promise<void> {
+  started ??= loadPodcastWords().then(startLoading);
+  return started;
+}
+
+export function MoreSortOptions() {
+  const words = usePodcastWords();
+  return (
+    <>
+      <option value="title">{words.byTitle}</option>
+      <option value="folder">{words.byFolder}</option>
+    </>
+  );
+}
+
+const writeFilter = (shown: Filter) => (typeof shown === "object" ? `in ${shown.folder}` : shown);
+const readFilter = (text: string): Filter =>
+  text === "all" || text === "attention" ? text : { folder: text.slice("in ".length) };
+
+/** Shown only if there is something to choose. */
+export function FilterSelect(props: { items: readonly Subscription[]; hidden: ReadonlySet<string> }) {
+  const { items, hidden } = props;
+  const core = useWords();
+  const words = usePodcastWords();
+  const version = useValue(podcastsVersion);
+  const currentFilter = useValue(filter);
+  const folders = useMemo(() => listFolders(items), [items]);
+  const count = useMemo(
+    () => items.filter((item) => !hidden.has(item.id) && needsAttention(item)).length,
+    [items, hidden, version],
+  );
+  if (folders.length === 0 && count === 0 && currentFilter === "all") return null;
+  return (
+    <label class="order">
+      <span class="visually-hidden">{core.filter}</span>
+      <select
+        value={writeFilter(currentFilter)}
+        onChange={({ currentTarget }) => filter.set(readFilter(currentTarget.value))}
+      >
+        <option value="all">{core.outcome.all}</option>
+        {(count > 0 || currentFilter === "attention") && (
+          <option value="attention">{words.attention(count, formatNumber(count))}</option>
+        )}
+        {folders.length > 0 && (
+          <optgroup label={words.folders}>
+            {folders.map((folder) => (
+              <option key={folder} value={`in ${folder}`}>
+                {isolate(folder)}
+              </option>
+            ))}
+            <option value="in ">{words.noFolder}</option>
+          </optgroup>
+        )}
+      </select>
+    </label>
+  );
+}
+
+export function GroupHead({ group: { folder, count, isCollapsed } }: { group: Group }) {
+  const words = usePodcastWords();
+  const toggle = () =>
+    collapsed.update((closed) => {
+      const next = new Set(closed);
+      if (!next.delete(folder)) next.add(folder);
+      return next;
+    });
+  return (
+    <h2 class="group">
+      <button type="button" class="title" aria-expanded={!isCollapsed} onClick={toggle}>
+        <bdi>{folder === "" ? words.noFolder : revealControlCharacters(folder)}</bdi>{" "}
+        <span class="muted">{formatNumber(count)}</span>
+      </button>
+    </h2>
+  );
+}
+
+/** Marks a feed that has moved or cannot be read. */
+export function StatusMark({ status }: Pick<Podcast, "status">) {
+  const words = usePodcastWords();
+  if (status === "ok" || status === "pending") return null;
+  return (
+    <span class={`mark ${status === "moved" ? "" : "danger"}`}>
+      <Icon name="invalid" />
+      <span class="truncate">{words.status[status]}</span>
+    </span>
+  );
+}

@@ -1,0 +1,37 @@
+import { EarmarkError } from "../../../client/src/index.ts";
+import { useWords } from "../words/index.ts";
+import { explainError } from "./errors.ts";
+import { showNotice } from "./notices.ts";
+import { anonymousClient } from "./server.ts";
+
+interface ProblemProps {
+  readonly error: unknown;
+  readonly explain?: ((error: unknown) => string) | undefined;
+}
+
+/** Shows an error of a request, or a text. If the sign-in is too old, the user can sign in again. */
+export function Problem({ error, explain = explainError }: ProblemProps) {
+  const { account } = useWords();
+  if (error === undefined) return null;
+  const isOld = error instanceof EarmarkError && error.code === "recent-sign-in-required";
+  return (
+    <div class="message danger" role="alert">
+      <p>{typeof error === "string" ? error : explain(error)}</p>
+      {isOld && (
+        <button type="button" class="button" onClick={() => void signInAgain()}>
+          {account.signIn}
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Ends the session. The page then asks for a new one and returns to this view. */
+async function signInAgain(): Promise<void> {
+  try {
+    await anonymousClient.signOut();
+    location.reload();
+  } catch (error) {
+    showNotice(explainError(error));
+  }
+}

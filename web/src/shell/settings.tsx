@@ -1,0 +1,103 @@
+import { LANGUAGES, type Language, setLanguage, translation, useWords } from "../words/index.ts";
+import { Dialog } from "./components.tsx";
+import { showNotice } from "./notices.ts";
+import { shortcutsEnabled } from "./shortcuts.ts";
+import { createState, storage, useValue } from "./state.ts";
+
+const THEMES = ["system", "light", "dark"] as const;
+type Theme = (typeof THEMES)[number];
+
+const theme = createState<Theme>(THEMES.find((known) => known === storage.get("theme")) ?? "system");
+
+function setTheme(name: Theme): void {
+  theme.set(name);
+  storage.set("theme", name === "system" ? null : name);
+  if (name === "system") delete document.documentElement.dataset["theme"];
+  else document.documentElement.dataset["theme"] = name;
+}
+
+export function Settings({ onClose }: { onClose: () => void }) {
+  const { settings, list, apps } = useWords();
+  const { language } = useValue(translation);
+  const selected = useValue(theme);
+  const isEnabled = useValue(shortcutsEnabled);
+  const shortcuts: readonly (readonly [string, string])[] = [
+    ["/", list.search],
+    ["l", settings.keyList],
+    ["a", settings.keyAdd],
+    ["i", settings.keyImport],
+    ["u", settings.keyUndo],
+    ["?", settings.title],
+  ];
+  return (
+    <Dialog title={settings.title} onClose={onClose}>
+      <div class="stack">
+        <fieldset class="options">
+          <legend>{settings.theme}</legend>
+          {THEMES.map((name) => (
+            <label key={name}>
+              <input type="radio" name="theme" checked={selected === name} onChange={() => setTheme(name)} />
+              {settings[name]}
+            </label>
+          ))}
+        </fieldset>
+        <div class="field">
+          <label for="language">{settings.language}</label>
+          <select
+            id="language"
+            value={language}
+            onChange={async ({ currentTarget }) => {
+              const selected = currentTarget.value as Language;
+              storage.set("language", selected);
+              if (await setLanguage(selected)) return;
+              currentTarget.value = language;
+              showNotice(settings.notLoaded);
+            }}
+          >
+            {Object.entries(LANGUAGES).map(([code, name]) => (
+              <option key={code} value={code} lang={code}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </div>
+        <fieldset class="options keyboard-only">
+          <legend>{settings.shortcuts}</legend>
+          <label>
+            <input
+              type="checkbox"
+              checked={isEnabled}
+              onChange={({ currentTarget: { checked } }) => {
+                shortcutsEnabled.set(checked);
+                storage.set("keys", checked ? null : "off");
+              }}
+            />
+            {settings.useShortcuts}
+          </label>
+          <dl class="shortcuts">
+            {shortcuts.map(([key, action]) => (
+              <div key={key} class={isEnabled ? "" : "disabled"}>
+                <dt>
+                  <kbd>{key}</kbd>
+                </dt>
+                <dd>{action}</dd>
+              </div>
+            ))}
+            <div>
+              <dt>
+                <kbd>↑</kbd> <kbd>↓</kbd>
+              </dt>
+              <dd>{settings.keyMove}</dd>
+            </div>
+            <div>
+              <dt>
+                <kbd>F2</kbd>
+              </dt>
+              <dd>{apps.rename}</dd>
+            </div>
+          </dl>
+        </fieldset>
+      </div>
+    </Dialog>
+  );
+}
