@@ -8,13 +8,7 @@ import { People } from "../src/accounts/administration.ts";
 import { readName } from "../src/accounts/names.ts";
 import { validatePassword } from "../src/accounts/passwords.ts";
 import { readConfig } from "../src/config/config.ts";
-import {
-  readNewPassword,
-  readNewToken,
-  readSignIn,
-  readSignUp,
-  validateLabel,
-} from "../src/http/api/documents/accounts.ts";
+import { readNewPassword, readNewToken, readSignIn, readSignUp, validateLabel } from "../src/http/api/documents/accounts.ts";
 import { readAdminAction, readInvitation, readPasswordReset } from "../src/http/api/documents/administration.ts";
 import { readFeedSearch } from "../src/http/api/documents/feed-searches.ts";
 import { readOperations } from "../src/http/api/documents/operations.ts";
@@ -29,15 +23,8 @@ import { idOf, pathOf, Router, route, routeOf, toOriginForm } from "../src/http/
 import { parseJson } from "../src/jsonapi/json.ts";
 import { ATOMIC, JSON_API } from "../src/jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../src/jsonapi/negotiation.ts";
-import {
-  readChangesQuery,
-  readFieldsQuery,
-  readImportQuery,
-  readListQuery,
-  readPageQuery,
-  readRemovalsQuery,
-  requireNoQuery,
-} from "../src/jsonapi/query.ts";
+import { readChangesQuery, readFieldsQuery, readImportQuery, readListQuery, readRemovalsQuery } from "../src/http/api/queries.ts";
+import { readPageQuery, requireNoQuery } from "../src/jsonapi/query.ts";
 import { guidOf, MAX_FEED_URL, readFeedUrl } from "../src/lists/feed-url.ts";
 import { readOpml } from "../src/opml/read.ts";
 import { readImportFile } from "../src/opml/read-import-file.ts";

@@ -4,7 +4,7 @@ import { NOBODY } from "../src/accounts/account-store.ts";
 import { Accounts } from "../src/accounts/accounts.ts";
 import { People } from "../src/accounts/administration.ts";
 import type { AdminAction } from "../src/accounts/administration-store.ts";
-import { asUser, type UserId } from "../src/lists/subscription.ts";
+import { asUser, type UserId } from "../src/accounts/caller.ts";
 import {
   bearer,
   bodyOf,

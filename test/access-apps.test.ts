@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { generateKeyPairSync, sign } from "node:crypto";
 import { describe, test } from "node:test";
-import type { Access } from "../src/http/auth/authenticate.ts";
+import type { Access } from "../src/http/wire/access.ts";
 import { basic, type Headers } from "./apps/app.ts";
 import { cookieOf, fromNewNetwork, newUser, PASSWORD, signUp, start } from "./support/http-accounts.ts";
 import { ATOMIC, add, newId } from "./support/server.ts";

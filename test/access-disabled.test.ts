@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { before, suite, test } from "node:test";
+import { asUser } from "../src/accounts/caller.ts";
 import { linkIdentity } from "../src/accounts/linked-users.ts";
 import { isAccountRefusal } from "../src/accounts/refusals.ts";
-import { asUser } from "../src/lists/subscription.ts";
 import { holdBack, writeRequest } from "./support/accounts.ts";
 import { openEvents } from "./support/events.ts";
 import { cookieOf, documentOf, fromNewNetwork, JSONAPI, PASSWORD, signIn, start } from "./support/http-accounts.ts";

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { asUser, type UserId } from "../src/accounts/caller.ts";
 import { hashPassword } from "../src/accounts/passwords.ts";
 import { isAccountRefusal } from "../src/accounts/refusals.ts";
 import { AppSync } from "../src/apps/sync.ts";
-import { asUser, type UserId } from "../src/lists/subscription.ts";
 import { basic, type Headers } from "./apps/app.ts";
 import { holdBack, writeRequest } from "./support/accounts.ts";
 import { cookieOf, fromNewNetwork, PASSWORD, start } from "./support/http-accounts.ts";

@@ -6,12 +6,12 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Credential } from "../src/accounts/account-store.ts";
 import { Accounts, hashSecret } from "../src/accounts/accounts.ts";
+import { AccessRevoked, asUser, type UserId } from "../src/accounts/caller.ts";
 import { hashPassword } from "../src/accounts/passwords.ts";
 import { Signatures } from "../src/accounts/signatures.ts";
 import { startAppLogin } from "../src/apps/logins.ts";
 import { guidOf } from "../src/lists/feed-url.ts";
 import { importFeeds } from "../src/lists/imports.ts";
-import { AccessRevoked, asUser, type UserId } from "../src/lists/subscription.ts";
 import {
   bearer,
   bodyOf,

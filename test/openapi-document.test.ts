@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { ERRORS } from "../src/errors/catalog.ts";
-import type { Access } from "../src/http/auth/authenticate.ts";
+import type { Access } from "../src/http/wire/access.ts";
 import { codesIn, compile, DOCUMENT, type Operation, resolveResponse, type Schema } from "./support/openapi.ts";
 import { startServer } from "./support/server.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { LOCAL_USER } from "../src/lists/subscription.ts";
+import { LOCAL_USER } from "../src/accounts/caller.ts";
 import { one } from "./support/access.ts";
 import { document as documentWith, fromElsewhere, newToken, signIn, signUp } from "./support/accounts.ts";
 import { startFeeds } from "./support/feeds.ts";

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { asUser } from "../src/lists/subscription.ts";
+import { asUser } from "../src/accounts/caller.ts";
 import { isolate, revealControlCharacters } from "../web/src/shell/control-characters.ts";
 import { en } from "../web/src/words/en.ts";
 import { newToken, signIn, signUp } from "./support/accounts.ts";

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { NOBODY } from "../src/accounts/account-store.ts";
 import { Accounts } from "../src/accounts/accounts.ts";
 import { People } from "../src/accounts/administration.ts";
-import { asUser } from "../src/lists/subscription.ts";
+import { asUser } from "../src/accounts/caller.ts";
 import { en } from "../web/src/words/en.ts";
 import { assertAccessible } from "./support/browser.ts";
 import {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { NOBODY } from "../src/accounts/account-store.ts";
 import { People } from "../src/accounts/administration.ts";
-import { asUser } from "../src/lists/subscription.ts";
+import { asUser } from "../src/accounts/caller.ts";
 import { en as people } from "../web/src/words/accounts.en.ts";
 import { en } from "../web/src/words/en.ts";
 import { newToken, type SignedIn } from "./support/accounts.ts";

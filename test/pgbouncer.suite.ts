@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { asUser } from "../src/lists/subscription.ts";
+import { asUser } from "../src/accounts/caller.ts";
 import { openStore } from "../src/store/open.ts";
 import { describeAccounts } from "../src/store/suites/accounts.suite.ts";
 import { describeApps } from "../src/store/suites/apps.suite.ts";

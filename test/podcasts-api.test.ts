@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient } from "../client/src/index.ts";
-import { asUser, LOCAL_USER } from "../src/lists/subscription.ts";
+import { asUser, LOCAL_USER } from "../src/accounts/caller.ts";
 import type { Podcast } from "../src/podcasts/podcast-store.ts";
 import { lines, runInProcess } from "./support/commands.ts";
 import { startFeeds } from "./support/feeds.ts";

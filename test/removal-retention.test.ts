@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { asUser } from "../src/lists/subscription.ts";
+import { asUser } from "../src/accounts/caller.ts";
 import { openStore } from "../src/store/open.ts";
 import { additionsOf, addTo, idOf, removeFrom } from "./support/lists.ts";
 import { start } from "./support/process.ts";

@@ -1,4 +1,4 @@
-import type { Actor, Caller, UserId } from "../lists/subscription.ts";
+import type { Actor, Caller, UserId } from "./caller.ts";
 
 export interface Account {
   readonly user: UserId;

@@ -1,5 +1,4 @@
 import { hash, randomBytes, randomInt, randomUUID } from "node:crypto";
-import { AccessRevoked, asUser, type Caller, COMMAND_LINE, LOCAL_USER, type UserId } from "../lists/subscription.ts";
 import {
   type Account,
   type AccountStore,
@@ -14,6 +13,7 @@ import {
   type StoredAccount,
 } from "./account-store.ts";
 import { Attempts, type Networks } from "./attempts.ts";
+import { AccessRevoked, asUser, type Caller, COMMAND_LINE, LOCAL_USER, type UserId } from "./caller.ts";
 import { CredentialCache, waitForCachesToExpire } from "./credential-cache.ts";
 import { FailedGuesses } from "./failed-guesses.ts";
 import { NAME_RULES, OIDC_PREFIX, readName, referenceOf } from "./names.ts";

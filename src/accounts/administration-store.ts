@@ -1,5 +1,6 @@
-import type { Caller, PageRange, UserId } from "../lists/subscription.ts";
+import type { PageRange } from "../util/page-range.ts";
 import type { Account, Credential, NewAccount } from "./account-store.ts";
+import type { Caller, UserId } from "./caller.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** How long the audit log keeps an entry. */

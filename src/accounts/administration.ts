@@ -1,7 +1,8 @@
-import { asUser, type Caller, type PageRange, type UserId } from "../lists/subscription.ts";
+import type { PageRange } from "../util/page-range.ts";
 import { type Credential, type IssuedCredential, NOBODY } from "./account-store.ts";
 import { type Accounts, addMs } from "./accounts.ts";
 import type { AdminAction, PeopleStore } from "./administration-store.ts";
+import { asUser, type Caller, type UserId } from "./caller.ts";
 import { waitForCachesToExpire } from "./credential-cache.ts";
 import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
 

@@ -1,6 +1,6 @@
-import type { Caller } from "../lists/subscription.ts";
 import type { Credential, StoredAccount } from "./account-store.ts";
 import { type Accounts, hashSecret } from "./accounts.ts";
+import type { Caller } from "./caller.ts";
 import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
 
 /** A user of an identity provider. Only issuer and subject identify them; names and e-mail addresses can change hands. */

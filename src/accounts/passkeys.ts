@@ -1,8 +1,8 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON, WebAuthnCredential } from "@simplewebauthn/server";
-import { asUser, type Caller, type UserId } from "../lists/subscription.ts";
 import type { Account, Credential, IssuedCredential } from "./account-store.ts";
 import { type Accounts, hashSecret, type VerifiedCredential } from "./accounts.ts";
 import type { Networks } from "./attempts.ts";
+import { asUser, type Caller, type UserId } from "./caller.ts";
 import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
 import type { Signatures } from "./signatures.ts";
 import { issueTicket, readTicket, type Ticket } from "./tickets.ts";

@@ -1,7 +1,7 @@
 import { createPublicKey, generateKeyPairSync, type KeyObject, sign, verify } from "node:crypto";
-import { asUser } from "../lists/subscription.ts";
 import { NOBODY } from "./account-store.ts";
 import type { Accounts } from "./accounts.ts";
+import { asUser } from "./caller.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** How long a key is used to sign. */

@@ -1,4 +1,5 @@
-import type { Caller, PageRange, UserId } from "../lists/subscription.ts";
+import type { Caller, UserId } from "../accounts/caller.ts";
+import type { PageRange } from "../util/page-range.ts";
 import type { KeyedAction, StoredAction } from "./episode-actions.ts";
 import type { Progress, SyncKind, SyncState } from "./marks.ts";
 

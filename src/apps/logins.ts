@@ -1,9 +1,9 @@
 import { hash, randomBytes } from "node:crypto";
 import type { Credential, RequestedCredential } from "../accounts/account-store.ts";
 import { type Accounts, hashSecret, MAX_TOKENS, TOKEN_PREFIX } from "../accounts/accounts.ts";
+import type { Caller } from "../accounts/caller.ts";
 import type { AccountRefusal } from "../accounts/refusals.ts";
 import type { Signatures } from "../accounts/signatures.ts";
-import type { Caller } from "../lists/subscription.ts";
 
 /**
  * A login that an app starts and a signed-in user approves in the browser. Nothing is stored until then: the app's future

@@ -4,8 +4,8 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { Accounts } from "../accounts/accounts.ts";
+import { asUser } from "../accounts/caller.ts";
 import { isAccountRefusal } from "../accounts/refusals.ts";
-import { asUser } from "../lists/subscription.ts";
 import { openStore } from "../store/open.ts";
 import { APP_SESSION_MS, AppSignIn, type AppUser } from "./sign-in.ts";
 

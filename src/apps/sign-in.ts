@@ -1,11 +1,11 @@
 import { createHmac, randomBytes } from "node:crypto";
 import type { Account, StoredAccount } from "../accounts/account-store.ts";
 import { type Accounts, type PasswordAttempt, TOKEN_PREFIX, type VerifiedCredential } from "../accounts/accounts.ts";
+import type { UserId } from "../accounts/caller.ts";
 import { CredentialCache } from "../accounts/credential-cache.ts";
 import { readName } from "../accounts/names.ts";
 import { type AccountRefusal, isAccountRefusal } from "../accounts/refusals.ts";
 import { Signatures } from "../accounts/signatures.ts";
-import type { UserId } from "../lists/subscription.ts";
 
 /** How long a verified password is accepted without hashing it again, and how many are cached. */
 const PASSWORD_MS = 10 * 60 * 1_000;

@@ -1,4 +1,4 @@
-import type { UserId } from "../lists/subscription.ts";
+import type { UserId } from "../accounts/caller.ts";
 import { forEachInTurns, slicesOf } from "../util/turns.ts";
 import type { AppStore, Spelling } from "./app-store.ts";
 

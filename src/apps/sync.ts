@@ -1,18 +1,11 @@
+import type { Caller, UserId } from "../accounts/caller.ts";
+import type { ChangeRows } from "../lists/changes.ts";
 import { type ChangeKinds, type FeedChangesPage, readFeedChanges } from "../lists/changes.ts";
 import { readFeedUrl } from "../lists/feed-url.ts";
 import { readUploads, toAddition } from "../lists/imports.ts";
-import {
-  type Addition,
-  type Caller,
-  type Change,
-  type ChangeRows,
-  isRefusal,
-  type PageRange,
-  type Subscription,
-  type SubscriptionStore,
-  subscriptionBatches,
-  type UserId,
-} from "../lists/subscription.ts";
+import { type SubscriptionStore, subscriptionBatches } from "../lists/list-store.ts";
+import { type Addition, type Change, isRefusal, type Subscription } from "../lists/subscription.ts";
+import type { PageRange } from "../util/page-range.ts";
 import { forEachInTurns, slicesOf, yieldTurn } from "../util/turns.ts";
 import {
   type ActionPage,

@@ -1,11 +1,12 @@
 import { type Account, isValidAt } from "../accounts/account-store.ts";
 import { Accounts, MAX_TOKENS } from "../accounts/accounts.ts";
+import { asUser } from "../accounts/caller.ts";
 import { readName } from "../accounts/names.ts";
 import { type AccountRefusal, isAccountRefusal } from "../accounts/refusals.ts";
 import { AppSync } from "../apps/sync.ts";
 import { validateLabel } from "../http/api/documents/accounts.ts";
 import { writeAccountExport } from "../http/api/documents/export.ts";
-import { asUser, subscriptionBatches } from "../lists/subscription.ts";
+import { subscriptionBatches } from "../lists/list-store.ts";
 import type { Store } from "../store/shared/contract.ts";
 import { displayNameOf } from "../store/shared/options.ts";
 import { UserError } from "../util/user-error.ts";

@@ -8,7 +8,8 @@ import { addTo, removeFrom } from "../../test/support/lists.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { start } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
-import { type Addition, asUser } from "../lists/subscription.ts";
+import { asUser } from "../accounts/caller.ts";
+import type { Addition } from "../lists/subscription.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const postgres = await sharedPostgres();

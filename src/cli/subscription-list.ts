@@ -10,24 +10,15 @@ import {
   type Update,
 } from "../../client/src/index.ts";
 import { Accounts } from "../accounts/accounts.ts";
+import { asUser, LOCAL_USER, type UserId } from "../accounts/caller.ts";
 import { createError } from "../errors/catalog.ts";
-import { isUuidLike } from "../http/api/documents/resource.ts";
-import { changesSince } from "../lists/changes.ts";
+import { isUuidLike } from "../jsonapi/document.ts";
+import { changesSince, type ListPosition, positionAt, START } from "../lists/changes.ts";
 import { readFeedUrl } from "../lists/feed-url.ts";
 import { countResults, type FeedToImport, importFeeds } from "../lists/imports.ts";
+import { subscriptionBatches } from "../lists/list-store.ts";
 import { listRemovals } from "../lists/removals.ts";
-import {
-  asUser,
-  type Change,
-  isRefusal,
-  type ListPosition,
-  LOCAL_USER,
-  positionAt,
-  START,
-  type Subscription,
-  subscriptionBatches,
-  type UserId,
-} from "../lists/subscription.ts";
+import { type Change, isRefusal, type Subscription } from "../lists/subscription.ts";
 import { readImportFile } from "../opml/read-import-file.ts";
 import { opmlSourceOf, writeOpml } from "../opml/write.ts";
 import type { Podcast } from "../podcasts/podcast-store.ts";
@@ -154,7 +145,8 @@ async function openLocalList(
         podcasts.map(({ id }) => ({ user, id })),
         at,
       );
-      return imported.map(({ feed: { feedUrl }, outcome, error, id }) => {
+      return imported.map(({ feed: { feedUrl }, outcome, reason, id }) => {
+        const error = reason && createError(reason.code, { max: reason.max ?? 0 });
         if (outcome === "added")
           return { feed: feedUrl, id: id ?? "", outcome, subscription: { id: id ?? "", feedUrl, subscribedAt: at } };
         if (error === undefined)
@@ -206,14 +198,14 @@ async function openLocalList(
         dryRun,
         counts: { alreadySubscribed, ...others },
         reasons,
-        entries: results.map(({ feed: { feedUrl, line, title, folders }, outcome, error, id }) => ({
+        entries: results.map(({ feed: { feedUrl, line, title, folders }, outcome, reason, id }) => ({
           feedUrl,
           line: line ?? null,
           title: title ?? null,
           folders: folders ?? [],
           outcome,
-          code: error?.code ?? null,
-          detail: error?.detail ?? null,
+          code: reason?.code ?? null,
+          detail: reason === undefined ? null : (createError(reason.code, { max: reason.max ?? 0 }).detail ?? null),
           subscriptionId: id ?? null,
         })),
       };

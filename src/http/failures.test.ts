@@ -6,9 +6,9 @@ import type { AccountStore } from "../accounts/account-store.ts";
 import type { PeopleStore } from "../accounts/administration-store.ts";
 import type { AppStore } from "../apps/app-store.ts";
 import { readConfig } from "../config/config.ts";
-import { StoreUnavailable } from "../lists/subscription.ts";
 import type { PodcastStore } from "../podcasts/podcast-store.ts";
 import type { Store } from "../store/shared/contract.ts";
+import { StoreUnavailable } from "../util/store-unavailable.ts";
 import { createServer } from "./server.ts";
 
 /** A server whose store always fails, which a real one does not do on demand. */

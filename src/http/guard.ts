@@ -5,8 +5,7 @@ import { failure, type RequestFailure } from "../errors/catalog.ts";
 import { readBearer } from "./auth/authenticate.ts";
 import type { ReadProxyUser } from "./auth/proxy-user.ts";
 import type { ReadClient } from "./wire/client-address.ts";
-
-export const MAX_HEADERS = 200;
+import { MAX_HEADERS } from "./wire/connections.ts";
 
 /** Pages, which other sites may link to; the JSON:API; the APIs of podcast apps. */
 export type RouteFamily = "page" | "api" | "app";

@@ -1,9 +1,9 @@
 import { failure } from "../errors/catalog.ts";
 import { PLAIN } from "../jsonapi/media-type.ts";
+import type { Services } from "./api/services.ts";
 import { JSON_API } from "./wire/dialect.ts";
 import { respond } from "./wire/respond.ts";
 import type { Call } from "./wire/router.ts";
-import type { Services } from "./wire/services.ts";
 
 /** Handlers of `/healthz` and `/readyz`. */
 export function createHealthHandlers({ store }: Services, isDraining: () => boolean) {

@@ -1,16 +1,7 @@
 import type { Accounts } from "../accounts/accounts.ts";
 import { Passkeys } from "../accounts/passkeys.ts";
 import type { Signatures } from "../accounts/signatures.ts";
-import {
-  readActionListQuery,
-  readChangesQuery,
-  readFieldsQuery,
-  readImportQuery,
-  readListQuery,
-  readPageQuery,
-  readPodcastQuery,
-  readRemovalsQuery,
-} from "../jsonapi/query.ts";
+import { readPageQuery } from "../jsonapi/query.ts";
 import { createAccountHandlers, createMeHandlers } from "./api/accounts.ts";
 import { createPeopleHandlers } from "./api/administration.ts";
 import { createAppDataHandlers } from "./api/app-data.ts";
@@ -22,19 +13,29 @@ import { createOpmlHandlers, requireImportFileType } from "./api/imports.ts";
 import { createOperationsHandler } from "./api/operations.ts";
 import { createPasskeyHandlers } from "./api/passkeys.ts";
 import { createPodcastHandlers } from "./api/podcasts.ts";
+import {
+  readActionListQuery,
+  readChangesQuery,
+  readFieldsQuery,
+  readImportQuery,
+  readListQuery,
+  readPodcastQuery,
+  readRemovalsQuery,
+} from "./api/queries.ts";
+import type { Services } from "./api/services.ts";
 import { createSubscriptionHandlers } from "./api/subscriptions.ts";
 import { MAX_ACTIONS_BYTES } from "./apps/app-body.ts";
 import { gpodderRoutes } from "./apps/gpodder/routes.ts";
 import { nextcloudRoutes } from "./apps/nextcloud/routes.ts";
 import { CALLBACK, createOidcLoginHandlers } from "./auth/oidc-login.ts";
 import { createHealthHandlers } from "./health.ts";
+import type { Metrics } from "./metrics.ts";
 import { docsRoutes } from "./page/docs-page.ts";
 import { pageRoutes } from "./page/page.ts";
 import { EVENT_STREAM, JSON_API_ATOMIC } from "./wire/dialect.ts";
 import { Parser } from "./wire/parser.ts";
 import { respondContent } from "./wire/respond.ts";
 import { anyQuery, costOfEverything, costOfPage, costOfRows, type Route, route } from "./wire/router.ts";
-import type { Services } from "./wire/services.ts";
 
 /** A document with one subscription. */
 const MAX_SUBSCRIPTION_BYTES = 64 * 1024;
@@ -44,7 +45,7 @@ const MAX_SMALL_DOCUMENT_BYTES = 16 * 1024;
 const CHECK = { access: "open", ignoresAccept: true, query: anyQuery, startsAtOnce: true } as const;
 
 /** Every route of the server. */
-export function createRoutes(services: Services, isDraining: () => boolean): Route[] {
+export function createRoutes(services: Services, metrics: Metrics | undefined, isDraining: () => boolean): Route[] {
   const { config } = services;
   const { maxBodyBytes, maxImportBytes } = config.limits;
   const parser = new Parser(Math.max(maxBodyBytes, MAX_ACTIONS_BYTES));
@@ -151,7 +152,7 @@ export function createRoutes(services: Services, isDraining: () => boolean): Rou
 
     route("GET", "/healthz", { ...CHECK, run: health.live }),
     route("GET", "/readyz", { ...CHECK, run: health.ready }),
-    ...metricsRoutes(services),
+    ...metricsRoutes(metrics),
   ];
 }
 
@@ -231,7 +232,7 @@ function oidcRoutes(accounts: Accounts, signatures: Signatures, services: Servic
   ];
 }
 
-function metricsRoutes({ metrics }: Services): Route[] {
+function metricsRoutes(metrics: Metrics | undefined): Route[] {
   if (metrics === undefined) return [];
   return [
     route("GET", "/metrics", {

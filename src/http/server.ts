@@ -121,9 +121,9 @@ export function createServer(options: ServerOptions): Server {
   });
   const serverUrlOf = createServerUrlReader(config, readClient);
   const signIn = { accounts, people, appSignIn, authenticate };
-  const shared = { config, store, apps, ...signIn, metrics, hub, scheduler };
+  const shared = { config, store, apps, ...signIn, outcomes: metrics, hub, scheduler };
   const services = { ...shared, log, readClient, serverUrlOf, clock, limiterClock };
-  const routes = createRoutes(services, () => isDraining);
+  const routes = createRoutes(services, metrics, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);
   const removeBasePath = createBasePathRemover(config.basePath);

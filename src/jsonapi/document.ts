@@ -1,5 +1,5 @@
-import { failure } from "../errors/catalog.ts";
-import { isObject, notAnObject } from "../http/api/documents/resource.ts";
+import { failure, type RequestFailure } from "../errors/catalog.ts";
+import { isObject } from "../util/is-object.ts";
 import { PLAIN } from "./media-type.ts";
 import { writeLinks } from "./pages.ts";
 import type { PageQuery } from "./query.ts";
@@ -66,4 +66,14 @@ export function writePage(
   const data = JSON.stringify(resources);
   const links = writeLinks(path, query, total);
   return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":${links},"data":${data},"meta":{"total":${total}}}`;
+}
+
+const UUID_LIKE = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
+
+export function isUuidLike(text: string): boolean {
+  return UUID_LIKE.test(text);
+}
+
+export function notAnObject(): RequestFailure {
+  return failure("malformed-document", { reason: "The document must be a JSON object", source: { pointer: "" } });
 }

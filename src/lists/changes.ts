@@ -1,14 +1,57 @@
+import type { UserId } from "../accounts/caller.ts";
 import { yieldTurn } from "../util/turns.ts";
-import {
-  type ChangePage,
-  type ChangeRows,
-  type ListPosition,
-  NO_REMOVALS,
-  positionAt,
-  START,
-  type SubscriptionStore,
-  type UserId,
-} from "./subscription.ts";
+import type { SubscriptionStore } from "./list-store.ts";
+import type { Subscription } from "./subscription.ts";
+
+/** How far a reader has followed the changes of a list. */
+export interface ListPosition {
+  /** The reader knows every change up to this sequence number. */
+  readonly sequence: number;
+  /**
+   * The reader needs no removals up to this number, which is at least `sequence`. It is higher while the reader gets a whole
+   * list page by page, because the reader never had the items that were removed before its first page.
+   */
+  readonly removalsAfter: number;
+}
+
+/** `removalsAfter` of a reader that needs no removals at all. A number that every engine can compare. */
+export const NO_REMOVALS = Number.MAX_SAFE_INTEGER;
+
+/** The position of a reader that knows nothing. */
+export const START: ListPosition = { sequence: 0, removalsAfter: 0 };
+
+/** The position of a reader that knows the list as it was at this sequence number. */
+export function positionAt(sequence: number): ListPosition {
+  return { sequence, removalsAfter: sequence };
+}
+
+/** Net changes of a list, in the order in which they happened. */
+export interface ChangePage {
+  /** What was added or updated, as it is now. */
+  readonly changed: readonly Subscription[];
+  /** What the list had at the given position and no longer has. Apply these first. */
+  readonly removed: readonly Pick<Subscription, "id" | "feedUrl">[];
+  /** Where to continue. */
+  readonly next: ListPosition;
+  readonly hasMore: boolean;
+}
+
+/** What a store reads in one snapshot to tell what changed after a position: each at most `limit` + 1, in order. */
+export interface ChangeRows {
+  /** Sequence number of the list. */
+  readonly sequence: number;
+  /** Removals up to this number may be missing. */
+  readonly forgottenSequence: number;
+  /** Items that were added or updated since, each with the sequence number of its last change. */
+  readonly changed: readonly { readonly sequence: number; readonly item: Subscription }[];
+  readonly removals: readonly {
+    readonly sequence: number;
+    /** Number under which the item was added. */
+    readonly addedSequence: number;
+    readonly id: string;
+    readonly feedUrl: string;
+  }[];
+}
 
 /** A page ends before its URLs, titles and folders have more characters than this, so that no response is very long. */
 export const MAX_PAGE_CHARS = 2 ** 20;

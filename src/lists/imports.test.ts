@@ -2,10 +2,11 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { fc } from "../../test/support/properties.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
+import { asUser, type Caller } from "../accounts/caller.ts";
 import { openStore } from "../store/open.ts";
 import { guidOf } from "./feed-url.ts";
 import { importFeeds, toAddition } from "./imports.ts";
-import { asUser, type Caller, subscriptionBatches } from "./subscription.ts";
+import { subscriptionBatches } from "./list-store.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { connections: 1 });
@@ -36,7 +37,7 @@ async function previewAndImport(caller: Caller, ...urls: string[]) {
   const listed: string[] = [];
   for await (const items of subscriptionBatches(store, caller.user)) listed.push(...items.map(({ id }) => id));
   for (const { id } of results) assert.ok(id === undefined || listed.includes(id));
-  return results.map(({ outcome, id, error }) => id ?? error?.code ?? outcome);
+  return results.map(({ outcome, id, reason }) => id ?? reason?.code ?? outcome);
 }
 
 test("import: two feeds share a GUID → the second gets an id from its whole URL, as previewed", async () => {

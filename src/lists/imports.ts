@@ -1,17 +1,11 @@
-import { createError, type ErrorObject } from "../errors/catalog.ts";
+import type { Caller } from "../accounts/caller.ts";
+import { applyAccepted } from "../util/apply-accepted.ts";
 import { forEachInTurns, yieldTurn } from "../util/turns.ts";
 import { type Details, toStoredDetails } from "./details.ts";
-import { guidOf, readFeedUrl } from "./feed-url.ts";
+import { type FeedUrlErrorCode, guidOf, readFeedUrl } from "./feed-url.ts";
 import { applyChange, MemoryList, toOutcome } from "./list.ts";
-import {
-  type Addition,
-  applyAccepted,
-  type Caller,
-  isRefusal,
-  type Outcome,
-  type SequenceRange,
-  type SubscriptionStore,
-} from "./subscription.ts";
+import type { SequenceRange, SubscriptionStore } from "./list-store.ts";
+import type { Addition, Outcome, Refusal } from "./subscription.ts";
 
 /** A feed to subscribe to, as given in a file or by a person. */
 export interface FeedToImport extends Details {
@@ -22,11 +16,21 @@ export interface FeedToImport extends Details {
   readonly skip?: "duplicate-in-file" | "unsubscribed-in-file";
 }
 
+/** Why a feed was not added; the codes are those of errors. */
+export interface ImportRefusal {
+  readonly code:
+    | FeedUrlErrorCode
+    | NonNullable<FeedToImport["skip"]>
+    | Exclude<Refusal["code"], "already-subscribed" | "not-found">;
+  /** Maximum length of the list, if it is full. */
+  readonly max?: number;
+}
+
 export interface ImportResult {
   readonly feed: FeedToImport;
   readonly outcome: "added" | "already-subscribed" | "skipped" | "refused";
   /** Why it was skipped or refused. */
-  readonly error: ErrorObject | undefined;
+  readonly reason: ImportRefusal | undefined;
   /** Id of the new subscription. */
   readonly id: string | undefined;
 }
@@ -66,10 +70,10 @@ export async function importFeeds(
   for (let start = 0; start < feeds.length && shouldContinue(); start += BATCH_SIZE) {
     const batch = feeds.slice(start, start + BATCH_SIZE);
     const additions = batch.map(({ feedUrl, line: _, skip, ...details }) =>
-      skip === undefined ? toAddition(feedUrl, details) : { error: createError(skip) },
+      skip === undefined ? toAddition(feedUrl, details) : { code: skip },
     );
     const outcomes = await applyAccepted(additions, isRejected, add);
-    results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | RejectedFeed)));
+    results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | ImportRefusal)));
     onProgress?.(results.length);
     await yieldTurn();
   }
@@ -77,21 +81,17 @@ export async function importFeeds(
 }
 
 /** A feed that is invalid or skipped. */
-interface RejectedFeed {
-  readonly error: ErrorObject;
-}
-
-function isRejected(addition: object): addition is RejectedFeed {
-  return "error" in addition;
+function isRejected(addition: Addition | ImportRefusal): addition is ImportRefusal {
+  return !("kind" in addition);
 }
 
 /**
  * Creates the addition for a feed URL that comes without an id. The id is the podcast GUID. Two feeds can share a GUID,
  * which ignores the scheme; if another feed in the list has it, the id is derived from the whole URL.
  */
-export function toAddition(feedUrl: string, details: Details = {}): Addition | RejectedFeed {
+export function toAddition(feedUrl: string, details: Details = {}): Addition | ImportRefusal {
   const parsed = readFeedUrl(feedUrl);
-  if ("errorCode" in parsed) return { error: createError(parsed.errorCode) };
+  if ("errorCode" in parsed) return { code: parsed.errorCode };
   const id = guidOf(feedUrl);
   return {
     ...details,
@@ -122,15 +122,13 @@ export async function readUploads(urls: readonly string[]): Promise<readonly Fee
   return uploads;
 }
 
-function toResult(feed: FeedToImport, outcome: Outcome | RejectedFeed): ImportResult {
-  const refused = (error: ErrorObject) => ({ feed, outcome: "refused", error, id: undefined }) as const;
-  if (feed.skip !== undefined && isRejected(outcome)) return { ...refused(outcome.error), outcome: "skipped" };
-  if (isRejected(outcome)) return refused(outcome.error);
-  if (!isRefusal(outcome)) return { feed, outcome: "added", error: undefined, id: outcome.id };
-  if (outcome.code === "already-subscribed") return { feed, outcome: outcome.code, error: undefined, id: undefined };
-  if (outcome.code === "quota-exceeded")
-    return refused(createError(outcome.code, { max: outcome.max, meta: { max: outcome.max } }));
-  return refused(createError(outcome.code === "details-too-long" ? outcome.code : "id-in-use"));
+function toResult(feed: FeedToImport, outcome: Outcome | ImportRefusal): ImportResult {
+  if (!("code" in outcome)) return { feed, outcome: "added", reason: undefined, id: outcome.id };
+  const { code } = outcome;
+  if (code === "already-subscribed") return { feed, outcome: code, reason: undefined, id: undefined };
+  if (code === "not-found") throw new Error("An addition cannot be missing");
+  const reason = "max" in outcome ? { code, max: outcome.max } : { code };
+  return { feed, outcome: code === feed.skip ? "skipped" : "refused", reason, id: undefined };
 }
 
 type Counts = Record<"found" | "added" | "already_subscribed" | "skipped" | "refused", number>;
@@ -138,11 +136,12 @@ type Counts = Record<"found" | "added" | "already_subscribed" | "skipped" | "ref
 /** How many feeds have each outcome, and why feeds were skipped or refused. */
 export function countResults(results: readonly ImportResult[]): {
   readonly counts: Counts;
-  readonly reasons: readonly { readonly code: ErrorObject["code"]; readonly count: number }[];
+  readonly reasons: readonly { readonly code: ImportRefusal["code"]; readonly count: number }[];
 } {
   const count = (wanted: ImportResult["outcome"]) => results.filter(({ outcome }) => outcome === wanted).length;
-  const reasons = new Map<ErrorObject["code"], number>();
-  for (const { error } of results) if (error !== undefined) reasons.set(error.code, (reasons.get(error.code) ?? 0) + 1);
+  const reasons = new Map<ImportRefusal["code"], number>();
+  for (const { reason } of results)
+    if (reason !== undefined) reasons.set(reason.code, (reasons.get(reason.code) ?? 0) + 1);
   return {
     counts: {
       found: results.length,

@@ -1,5 +1,7 @@
+import type { UserId } from "../accounts/caller.ts";
 import { readFeedUrl } from "./feed-url.ts";
-import type { RemovedSubscription, SubscriptionStore, UserId } from "./subscription.ts";
+import type { SubscriptionStore } from "./list-store.ts";
+import type { RemovedSubscription } from "./subscription.ts";
 
 /** Feeds that were removed and not added again, each once, newest first. Considers only the last `limit` removals. */
 export async function listRemovals(

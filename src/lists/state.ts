@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
-import { type ListPosition, positionAt, type UserId } from "./subscription.ts";
+import type { UserId } from "../accounts/caller.ts";
+import { type ListPosition, positionAt } from "./changes.ts";
 
 const VERSION = 1;
 const EPOCH_BYTES = 8;

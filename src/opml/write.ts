@@ -1,5 +1,12 @@
-import { type Subscription, subscriptionBatches, type UserId } from "../lists/subscription.ts";
-import type { Store } from "../store/shared/contract.ts";
+import type { UserId } from "../accounts/caller.ts";
+import { type SubscriptionStore, subscriptionBatches } from "../lists/list-store.ts";
+import type { Subscription } from "../lists/subscription.ts";
+import type { PodcastStore } from "../podcasts/podcast-store.ts";
+
+/** What is read of the store. */
+type ListsAndPodcasts = Pick<SubscriptionStore, "itemsAfter" | "find"> & {
+  readonly podcasts: Pick<PodcastStore, "find">;
+};
 
 /**
  * The list to export: all subscriptions in the order of the list, and a way to read some of them again by their ids.
@@ -13,7 +20,7 @@ export interface OpmlSource {
  * A user's list; subscriptions without a title get the podcast's title. `afterBatch`: see
  * `subscriptionBatches`.
  */
-export function opmlSourceOf(store: Store, user: UserId, afterBatch?: () => unknown): OpmlSource {
+export function opmlSourceOf(store: ListsAndPodcasts, user: UserId, afterBatch?: () => unknown): OpmlSource {
   const addTitles = async (items: readonly (Subscription | undefined)[]) => {
     const untitled = items.filter((item) => item !== undefined).filter(({ title }) => title === undefined);
     const podcasts = await store.podcasts.find(untitled.map(({ feedUrl }) => feedUrl));

@@ -1,4 +1,4 @@
-import type { UserId } from "../lists/subscription.ts";
+import type { UserId } from "../accounts/caller.ts";
 
 export const PODCAST_STATUSES = ["pending", "ok", "moved", "forbidden", "failing", "gone"] as const;
 export type PodcastStatus = (typeof PODCAST_STATUSES)[number];

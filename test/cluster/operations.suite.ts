@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { asUser } from "../../src/lists/subscription.ts";
+import { asUser } from "../../src/accounts/caller.ts";
 import { inspectDatabase } from "../../src/store/open.ts";
 import { NEWEST_VERSION } from "../../src/store/postgres/schema.ts";
 import { fill, readAll } from "../../src/store/suites/archive.suite.ts";

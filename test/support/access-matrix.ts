@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { Accounts } from "../../src/accounts/accounts.ts";
+import { asUser } from "../../src/accounts/caller.ts";
 import { linkIdentity } from "../../src/accounts/linked-users.ts";
 import { isAccountRefusal } from "../../src/accounts/refusals.ts";
 import { Signatures } from "../../src/accounts/signatures.ts";
 import { startAppLogin } from "../../src/apps/logins.ts";
-import { asUser } from "../../src/lists/subscription.ts";
 import type { Store } from "../../src/store/shared/contract.ts";
 import {
   ARTWORK,

@@ -1,4 +1,4 @@
-import type { Access } from "../../src/http/auth/authenticate.ts";
+import type { Access } from "../../src/http/wire/access.ts";
 import type { Route } from "../../src/http/wire/router.ts";
 import { document, exchange, fromElsewhere, type SignedIn, writeRequest } from "./accounts.ts";
 import type { Later } from "./postgres.ts";

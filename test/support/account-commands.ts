@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { PassThrough } from "node:stream";
 import { Accounts } from "../../src/accounts/accounts.ts";
+import { asUser } from "../../src/accounts/caller.ts";
 import { isAccountRefusal } from "../../src/accounts/refusals.ts";
-import { asUser } from "../../src/lists/subscription.ts";
 import type { Store } from "../../src/store/shared/contract.ts";
 import { createAccount } from "./accounts.ts";
 import { lines, runInProcess, serveInProcess, withStore } from "./commands.ts";

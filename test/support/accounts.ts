@@ -5,8 +5,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { NOBODY } from "../../src/accounts/account-store.ts";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { People } from "../../src/accounts/administration.ts";
+import { asUser, type UserId } from "../../src/accounts/caller.ts";
 import { isAccountRefusal } from "../../src/accounts/refusals.ts";
-import { asUser, type UserId } from "../../src/lists/subscription.ts";
 import type { Store } from "../../src/store/shared/contract.ts";
 import { type CallOptions, callServer, isStream, PLAIN } from "./server.ts";
 

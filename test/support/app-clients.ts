@@ -1,6 +1,6 @@
+import { asUser, type UserId } from "../../src/accounts/caller.ts";
 import type { UploadedAction } from "../../src/apps/episode-actions.ts";
 import type { AppSync } from "../../src/apps/sync.ts";
-import { asUser, type UserId } from "../../src/lists/subscription.ts";
 
 /** What clients use of a server. */
 export type SyncServer = Pick<AppSync, "feedsSince" | "changeFeeds" | "actionsSince" | "addActions">;

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { StoreUnavailable } from "../../src/lists/subscription.ts";
+import { StoreUnavailable } from "../../src/util/store-unavailable.ts";
 import { add, type HttpResponse, newId, PLAIN, type TestServer } from "./server.ts";
 
 /** Helpers for tests of what is between the server and its clients: proxies, base paths and browsers. */

@@ -1,8 +1,8 @@
 import { after } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { NOBODY } from "../../src/accounts/account-store.ts";
+import { asUser, LOCAL_USER, type UserId } from "../../src/accounts/caller.ts";
 import { readFeedUrl } from "../../src/lists/feed-url.ts";
-import { asUser, LOCAL_USER, type UserId } from "../../src/lists/subscription.ts";
 import { ChildProcessArtworkScaler } from "../../src/podcasts/artwork/artwork.ts";
 import { Fetcher } from "../../src/podcasts/fetch/fetcher.ts";
 import type { Podcast, PodcastRecord, StoredArtwork, SubscribedFeed } from "../../src/podcasts/podcast-store.ts";

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after } from "node:test";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { People } from "../../src/accounts/administration.ts";
+import { asUser } from "../../src/accounts/caller.ts";
 import { isAccountRefusal } from "../../src/accounts/refusals.ts";
-import { asUser } from "../../src/lists/subscription.ts";
 import { createAccount, document as documentOf, fromElsewhere as fromNewNetwork } from "./accounts.ts";
 import { type HttpResponse, operate, PLAIN, startServer, type TestServer } from "./server.ts";
 

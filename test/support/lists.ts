@@ -1,12 +1,6 @@
-import {
-  type Addition,
-  type Caller,
-  isRefusal,
-  type Outcome,
-  type Subscription,
-  type SubscriptionStore,
-  type UserId,
-} from "../../src/lists/subscription.ts";
+import type { Caller, UserId } from "../../src/accounts/caller.ts";
+import type { SubscriptionStore } from "../../src/lists/list-store.ts";
+import { type Addition, isRefusal, type Outcome, type Subscription } from "../../src/lists/subscription.ts";
 
 /** Additions of the feeds with these numbers. */
 export function additionsOf(from: number, count = 1): Addition[] {

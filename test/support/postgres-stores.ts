@@ -1,8 +1,9 @@
 import { after } from "node:test";
-import { StoreUnavailable, type SubscriptionStore } from "../../src/lists/subscription.ts";
+import type { SubscriptionStore } from "../../src/lists/list-store.ts";
 import { openStore } from "../../src/store/open.ts";
 import type { Store } from "../../src/store/shared/contract.ts";
 import type { StoreOptions } from "../../src/store/shared/options.ts";
+import { StoreUnavailable } from "../../src/util/store-unavailable.ts";
 import { CONNECT_TIMEOUT, type SharedPostgres } from "./postgres.ts";
 import { startProxy, type Wire } from "./proxy.ts";
 

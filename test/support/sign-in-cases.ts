@@ -1,6 +1,6 @@
 import { Accounts } from "../../src/accounts/accounts.ts";
+import { asUser } from "../../src/accounts/caller.ts";
 import { linkIdentity } from "../../src/accounts/linked-users.ts";
-import { asUser } from "../../src/lists/subscription.ts";
 import { document as documentWith } from "./accounts.ts";
 import { createPasskey } from "./passkeys.ts";
 import { PLAIN, type TestServer } from "./server.ts";

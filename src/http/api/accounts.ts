@@ -1,27 +1,26 @@
 import { type Credential, type IssuedCredential, isValidAt } from "../../accounts/account-store.ts";
-import { type Accounts, MAX_TOKENS, SESSION_MS, type UserManagedKind } from "../../accounts/accounts.ts";
-import { MAX_IDENTITIES } from "../../accounts/linked-users.ts";
+import { type Accounts, SESSION_MS, type UserManagedKind } from "../../accounts/accounts.ts";
+import type { UserId } from "../../accounts/caller.ts";
 import { referenceOf } from "../../accounts/names.ts";
-import { MAX_PASSKEYS, type Passkeys, toPasskey } from "../../accounts/passkeys.ts";
+import { type Passkeys, toPasskey } from "../../accounts/passkeys.ts";
 import { type AccountRefusal, isAccountRefusal } from "../../accounts/refusals.ts";
 import { failure, type RequestFailure } from "../../errors/catalog.ts";
 import { writeOne, writePageOf } from "../../jsonapi/document.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../../jsonapi/query.ts";
+import { subscriptionBatches } from "../../lists/list-store.ts";
 import { stateAtSequence } from "../../lists/state.ts";
-import { subscriptionBatches, type UserId } from "../../lists/subscription.ts";
-import { type Principal, retryAfter } from "../auth/authenticate.ts";
 import { writeCookie } from "../auth/cookies.ts";
+import { logFailedSignIn, requireRecentSignIn, toFailure, userAgentOf } from "../auth/sign-in.ts";
+import type { Principal } from "../wire/access.ts";
 import { readJson } from "../wire/body.ts";
-import { type ReadClient, siteOf } from "../wire/client-address.ts";
+import { siteOf } from "../wire/client-address.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import type { Request, Response } from "../wire/exchange.ts";
 import { downloadOf, respond, respondEmpty, respondInPieces } from "../wire/respond.ts";
 import { afterBatch, type Call, idOf } from "../wire/router.ts";
-import type { Services } from "../wire/services.ts";
 import {
   CREDENTIAL_PATHS,
   credentialResource,
-  invalidAttribute,
   ownAccountResource,
   readNewPassword,
   readNewToken,
@@ -30,10 +29,7 @@ import {
 } from "./documents/accounts.ts";
 import { readPasswordReset } from "./documents/administration.ts";
 import { writeAccountExport } from "./documents/export.ts";
-
-/** Actions that cannot be undone, or give lasting access, need a sign-in this recent, in case a browser was left open. */
-const RECENT_SIGN_IN_MS = 10 * 60 * 1_000;
-const MAX_USER_AGENT = 200;
+import type { Services } from "./services.ts";
 
 const KINDS = ["token", "session", "passkey", "identity"] as const satisfies readonly UserManagedKind[];
 
@@ -206,20 +202,6 @@ async function validCredentials(accounts: Accounts | undefined, user: UserId, ki
   return kind === "passkey" ? valid.map((passkey) => ({ ...passkey, label: toPasskey(passkey).name })) : valid;
 }
 
-/** Logged for fail2ban. Without the name, because people type their password into the wrong field. */
-export function logFailedSignIn(
-  { raw, log }: Request,
-  readClient: ReadClient,
-  way: "password" | "app" | "passkey" | "oidc",
-): void {
-  log.warn({ client: readClient(raw).address, way }, "failed sign-in");
-}
-
-export function requireRecentSignIn({ authenticatedAt }: Principal, now: Date): void {
-  // A sign-in that seems to lie ahead was before the clock was set back, nobody knows how long ago.
-  if (Math.abs(now.getTime() - authenticatedAt.getTime()) > RECENT_SIGN_IN_MS) throw failure("recent-sign-in-required");
-}
-
 export async function accountOf(accounts: Accounts | undefined, user: UserId) {
   const account = await accounts?.get(user);
   if (account === undefined && accounts !== undefined) throw failure("invalid-credentials");
@@ -233,55 +215,6 @@ function toResource(credential: Credential, caller: Principal, basePath: string)
     basePath,
     isSession ? { current: credential.id === caller.credential?.id } : {},
   );
-}
-
-export function userAgentOf({ headers }: Request): string {
-  return (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
-}
-
-const CREDENTIAL_LIMITS = {
-  token: ["too-many-tokens", MAX_TOKENS],
-  passkey: ["too-many-passkeys", MAX_PASSKEYS],
-  identity: ["too-many-identities", MAX_IDENTITIES],
-} as const;
-
-/** `passwordAttribute` names the attribute that contains the password; `added` is the kind of credential to add. */
-export function toFailure(
-  refusal: AccountRefusal,
-  passwordAttribute: "password" | "current_password",
-  added: keyof typeof CREDENTIAL_LIMITS = "token",
-): RequestFailure {
-  switch (refusal.reason) {
-    case "too-often":
-      return failure("too-many-attempts", retryAfter(refusal.waitMs));
-    case "invalid":
-      return invalidAttribute(refusal.member, refusal.detail);
-    case "wrong-password":
-      if (passwordAttribute === "password") return failure("sign-in-failed");
-      return failure("wrong-password", { source: { pointer: `/data/attributes/${passwordAttribute}` } });
-    case "name-taken":
-      return failure("name-taken", { source: { pointer: "/data/attributes/name" } });
-    case "invalid-invitation":
-      return failure("invalid-invitation", { source: { pointer: "/data/attributes/invitation" } });
-    case "sign-up-closed":
-      return failure("sign-up-closed");
-    case "no-password":
-    case "last-admin":
-    case "identity-taken":
-      return failure(refusal.reason);
-    case "invalid-passkey":
-      return failure("invalid-passkey", { source: { pointer: "/data/attributes/passkey" } });
-    case "full": {
-      const [code, max] = CREDENTIAL_LIMITS[added];
-      return failure(code, { max, meta: { max } });
-    }
-    case "gone":
-      return failure("invalid-credentials");
-    case "disabled":
-      return failure("account-disabled");
-    case "invalid-link":
-      return failure("invalid-reset-link", { source: { pointer: "/data/attributes/link" } });
-  }
 }
 
 const NAMES = { token: "Token", session: "Session", passkey: "Passkey", identity: "Identity" } as const;

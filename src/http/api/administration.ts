@@ -1,17 +1,16 @@
 import { isValidAt, NOBODY } from "../../accounts/account-store.ts";
 import type { Accounts } from "../../accounts/accounts.ts";
 import { MAX_INVITATIONS, MAX_RESET_LINKS, type People } from "../../accounts/administration.ts";
+import { AccessRevoked, type UserId } from "../../accounts/caller.ts";
 import { isAccountRefusal } from "../../accounts/refusals.ts";
 import { failure } from "../../errors/catalog.ts";
 import { writeOne, writePage, writePageOf } from "../../jsonapi/document.ts";
 import type { PageQuery } from "../../jsonapi/query.ts";
-import { AccessRevoked, type UserId } from "../../lists/subscription.ts";
+import { requireRecentSignIn, toFailure } from "../auth/sign-in.ts";
 import { readJson } from "../wire/body.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import { respond, respondEmpty } from "../wire/respond.ts";
 import { type Call, idOf } from "../wire/router.ts";
-import type { Services } from "../wire/services.ts";
-import { requireRecentSignIn, toFailure } from "./accounts.ts";
 import {
   accountResource,
   auditResource,
@@ -20,6 +19,7 @@ import {
   readInvitation,
   resetLinkResource,
 } from "./documents/administration.ts";
+import type { Services } from "./services.ts";
 
 /** Handlers for administrators. */
 export function createPeopleHandlers(

@@ -1,13 +1,14 @@
+import type { UserId } from "../../accounts/caller.ts";
 import { failure } from "../../errors/catalog.ts";
 import { writeOne, writePageOf } from "../../jsonapi/document.ts";
-import type { ActionListQuery, PageQuery } from "../../jsonapi/query.ts";
-import type { UserId } from "../../lists/subscription.ts";
+import type { PageQuery } from "../../jsonapi/query.ts";
 import { readJson } from "../wire/body.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import { respond, respondEmpty } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
-import type { Services } from "../wire/services.ts";
 import { deviceResource, readDeviceChanges, writeActionPage } from "./documents/apps.ts";
+import type { ActionListQuery } from "./queries.ts";
+import type { Services } from "./services.ts";
 
 /** Handlers of `/v1/devices` and `/v1/episode-actions`: what apps have synced, in JSON:API. */
 export function createAppDataHandlers({ config: { basePath }, store, apps, clock }: Services) {

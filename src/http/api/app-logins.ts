@@ -4,14 +4,14 @@ import type { Signatures } from "../../accounts/signatures.ts";
 import { type AppLogin, allowAppLogin, denyAppLogin, readAppLoginId } from "../../apps/logins.ts";
 import { failure, type RequestFailure } from "../../errors/catalog.ts";
 import { writeOne } from "../../jsonapi/document.ts";
-import type { Principal } from "../auth/authenticate.ts";
+import { toFailure } from "../auth/sign-in.ts";
+import type { Principal } from "../wire/access.ts";
 import { readJson } from "../wire/body.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import { respond, respondEmpty } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
-import type { Services } from "../wire/services.ts";
-import { toFailure } from "./accounts.ts";
 import { appLoginResource, credentialResource, readAppLoginLabel } from "./documents/accounts.ts";
+import type { Services } from "./services.ts";
 
 /** Lets a signed-in user allow or deny an app login, which the app started in `nextcloud.ts`. */
 export function createAppLoginHandlers(

@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { asNewUser } from "../../../test/support/http-accounts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "../../../test/support/server.ts";
+import { LOCAL_USER } from "../../accounts/caller.ts";
 import { stateAtSequence } from "../../lists/state.ts";
-import { LOCAL_USER } from "../../lists/subscription.ts";
 
 const shared = await startServer({ EARMARK_ACCOUNTS: "true" });
 const feed = () => `https://feeds.example/${newId()}`;

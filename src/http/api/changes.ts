@@ -1,15 +1,16 @@
+import type { UserId } from "../../accounts/caller.ts";
 import { failure } from "../../errors/catalog.ts";
-import type { ChangesQuery } from "../../jsonapi/query.ts";
-import { changesSince } from "../../lists/changes.ts";
+import { changesSince, START } from "../../lists/changes.ts";
+import type { SequenceRange, SubscriptionStore } from "../../lists/list-store.ts";
 import { listRemovals } from "../../lists/removals.ts";
 import { readState, stateAtSequence } from "../../lists/state.ts";
-import { type SequenceRange, START, type SubscriptionStore, type UserId } from "../../lists/subscription.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import type { Request, Response } from "../wire/exchange.ts";
 import { respond, respondInPieces, respondUnchanged } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
-import type { Services } from "../wire/services.ts";
 import { type StateMeta, toStateMeta, writeChanges, writeRemovals } from "./documents/changes.ts";
+import type { ChangesQuery } from "./queries.ts";
+import type { Services } from "./services.ts";
 
 /** `GET /v1/changes` */
 export function createChangesHandler({ config: { basePath }, store }: Services) {

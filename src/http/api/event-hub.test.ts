@@ -4,9 +4,9 @@ import type { ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { beforeEach, mock, test } from "node:test";
 import { listen } from "../../../test/support/listen.ts";
+import type { UserId } from "../../accounts/caller.ts";
 import { failure, RequestFailure } from "../../errors/catalog.ts";
 import { stateAtSequence } from "../../lists/state.ts";
-import type { UserId } from "../../lists/subscription.ts";
 import { EventHub } from "./event-hub.ts";
 
 const EPOCH = Buffer.from("0123456789abcdef", "hex");

@@ -1,7 +1,8 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import type { UserId } from "../../accounts/caller.ts";
 import { failure, RequestFailure } from "../../errors/catalog.ts";
+import type { SubscriptionStore } from "../../lists/list-store.ts";
 import { stateAtSequence } from "../../lists/state.ts";
-import type { SubscriptionStore, UserId } from "../../lists/subscription.ts";
 
 export const MAX_STREAMS_PER_USER = 10;
 /** A client with more unread data than this is disconnected. */

@@ -6,8 +6,8 @@ import { JSON_API } from "../wire/dialect.ts";
 import { respond } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
 import type { Owner } from "../wire/run-queue.ts";
-import type { Services } from "../wire/services.ts";
 import { readFeedSearch, writeFeeds } from "./documents/feed-searches.ts";
+import type { Services } from "./services.ts";
 
 /** Pages searched at a time, in total and per account. Each takes up to 15 seconds and a few megabytes of the fetching thread. */
 const MAX_SEARCHES = 8;

@@ -1,17 +1,18 @@
 import { failure, type RequestFailure } from "../../errors/catalog.ts";
 import { importFeeds } from "../../lists/imports.ts";
-import { type SequenceRange, StoreUnavailable } from "../../lists/subscription.ts";
+import type { SequenceRange } from "../../lists/list-store.ts";
 import { type Entry, InvalidOpml } from "../../opml/entry.ts";
 import { opmlSourceOf, writeOpml } from "../../opml/write.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { readBody } from "../wire/body.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import type { Request } from "../wire/exchange.ts";
 import type { Parser } from "../wire/parser.ts";
 import { downloadOf, respondInPieces } from "../wire/respond.ts";
 import { afterBatch, type Call } from "../wire/router.ts";
-import type { Services } from "../wire/services.ts";
 import { resolveStateMeta } from "./changes.ts";
 import { writeImportResult } from "./documents/imports.ts";
+import type { Services } from "./services.ts";
 
 export const OPML_TYPE = "text/x-opml; charset=utf-8";
 /** Media types that browsers and programs use for OPML files and lists of URLs. The content determines the format. */

@@ -1,14 +1,16 @@
 import { parseJson } from "../../jsonapi/json.ts";
-import { applyAccepted, type Outcome, type SequenceRange } from "../../lists/subscription.ts";
+import type { SequenceRange } from "../../lists/list-store.ts";
+import type { Outcome } from "../../lists/subscription.ts";
+import { applyAccepted } from "../../util/apply-accepted.ts";
 import { LONG_BYTES, readBody } from "../wire/body.ts";
 import { JSON_API_ATOMIC } from "../wire/dialect.ts";
 import type { Parser } from "../wire/parser.ts";
 import { respond, respondInPieces } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
-import type { Services } from "../wire/services.ts";
 import { resolveStateMeta } from "./changes.ts";
 import { type Operation, readOperations, writeResultChunks, writeResults } from "./documents/operations.ts";
 import { isMalformed, type Malformed } from "./documents/resource.ts";
+import type { Services } from "./services.ts";
 
 /** More results than this are sent in pieces, with other requests in between. */
 const MAX_RESULTS_AT_ONCE = 250;
@@ -22,7 +24,7 @@ interface Applied {
 
 /** `POST /v1/operations` */
 export function createOperationsHandler(
-  { config, store, metrics, clock }: Services,
+  { config, store, outcomes: counter, clock }: Services,
   parser: Parser,
 ): (call: Call) => Promise<void> {
   const { limits, basePath } = config;
@@ -52,7 +54,7 @@ export function createOperationsHandler(
   return async (call) => {
     const { request, response, caller } = call;
     const { operations, outcomes, written } = await execute(call);
-    metrics?.countOutcomes(operations, outcomes);
+    counter?.countOutcomes(operations, outcomes);
     const meta = await resolveStateMeta(store, caller.user, written);
     if (operations.length <= MAX_RESULTS_AT_ONCE)
       respond(response, 200, JSON_API_ATOMIC, writeResults(operations, outcomes, basePath, meta));

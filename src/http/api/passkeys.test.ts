@@ -12,7 +12,7 @@ import {
   start,
 } from "../../../test/support/http-accounts.ts";
 import { NOBODY } from "../../accounts/account-store.ts";
-import { asUser } from "../../lists/subscription.ts";
+import { asUser } from "../../accounts/caller.ts";
 
 type TestServer = Awaited<ReturnType<typeof start>>;
 const server = await start();

@@ -3,14 +3,14 @@ import type { Passkeys } from "../../accounts/passkeys.ts";
 import { isAccountRefusal } from "../../accounts/refusals.ts";
 import { failure } from "../../errors/catalog.ts";
 import { writeMeta, writeOne } from "../../jsonapi/document.ts";
+import { requireRecentSignIn, toFailure } from "../auth/sign-in.ts";
 import { readJson } from "../wire/body.ts";
 import { siteOf } from "../wire/client-address.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import { respond } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
-import type { Services } from "../wire/services.ts";
-import { requireRecentSignIn, toFailure } from "./accounts.ts";
 import { credentialResource, readNewPasskey } from "./documents/accounts.ts";
+import type { Services } from "./services.ts";
 
 /** Handlers that create passkeys, and the options with which a browser creates or uses one. */
 export function createPasskeyHandlers(accounts: Accounts, passkeys: Passkeys, services: Services) {

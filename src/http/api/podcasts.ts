@@ -1,14 +1,14 @@
 import { hash } from "node:crypto";
 import { failure, type RequestFailure } from "../../errors/catalog.ts";
-import type { FieldsQuery } from "../../jsonapi/query.ts";
 import type { Podcast, PodcastStore, PodcastVersion } from "../../podcasts/podcast-store.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import { respond, respondAccepted, respondContent, respondUnchanged } from "../wire/respond.ts";
 import { type Call, idOf } from "../wire/router.ts";
-import type { Services } from "../wire/services.ts";
 import { etagOf, matchesEtag } from "./changes.ts";
 import { readArtworkName, type WrittenPodcast, writePodcast, writePodcastResource } from "./documents/podcasts.ts";
 import type { PodcastField } from "./documents/resource.ts";
+import type { FieldsQuery } from "./queries.ts";
+import type { Services } from "./services.ts";
 
 /** The path contains a hash of the image, which therefore never changes. */
 const ARTWORK_HEADERS = { "cache-control": "private, max-age=31536000, immutable" } as const;

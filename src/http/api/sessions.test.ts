@@ -16,7 +16,7 @@ import {
 import { newId } from "../../../test/support/server.ts";
 import { SESSION_IDLE_MS } from "../../accounts/account-store.ts";
 import { hashSecret, SESSION_MS } from "../../accounts/accounts.ts";
-import { asUser } from "../../lists/subscription.ts";
+import { asUser } from "../../accounts/caller.ts";
 
 describe("sessions", async () => {
   const server = await start();

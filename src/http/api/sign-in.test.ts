@@ -15,7 +15,7 @@ import {
 } from "../../../test/support/http-accounts.ts";
 import { addTo } from "../../../test/support/lists.ts";
 import { newId } from "../../../test/support/server.ts";
-import { asUser } from "../../lists/subscription.ts";
+import { asUser } from "../../accounts/caller.ts";
 
 describe("sign-up and sign-in", async () => {
   const server = await start();

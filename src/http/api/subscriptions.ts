@@ -1,13 +1,13 @@
+import type { UserId } from "../../accounts/caller.ts";
 import { failure } from "../../errors/catalog.ts";
-import type { FieldsQuery, ListQuery } from "../../jsonapi/query.ts";
+import type { Page } from "../../lists/list-store.ts";
 import { stateAtSequence } from "../../lists/state.ts";
-import { isRefusal, type Page, type UserId } from "../../lists/subscription.ts";
-import type { Principal } from "../auth/authenticate.ts";
+import { isRefusal } from "../../lists/subscription.ts";
+import type { Principal } from "../wire/access.ts";
 import { readJson } from "../wire/body.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import { respond, respondEmpty, respondUnchanged } from "../wire/respond.ts";
 import { type Call, idOf } from "../wire/router.ts";
-import type { Services } from "../wire/services.ts";
 import { etagOf, matchesEtag, respondIfUnchanged } from "./changes.ts";
 import { toStateMeta } from "./documents/changes.ts";
 import { writePodcastResource } from "./documents/podcasts.ts";
@@ -21,9 +21,11 @@ import {
   writeSubscriptionPage,
 } from "./documents/subscriptions.ts";
 import { PodcastWriter, podcastsTag } from "./podcasts.ts";
+import type { FieldsQuery, ListQuery } from "./queries.ts";
+import type { Services } from "./services.ts";
 
 /** Handlers of `/v1/subscriptions` and `/v1/subscriptions/:id`. */
-export function createSubscriptionHandlers({ config: { basePath }, store, metrics, clock }: Services) {
+export function createSubscriptionHandlers({ config: { basePath }, store, outcomes: counter, clock }: Services) {
   const writer = new PodcastWriter(store.podcasts, basePath);
 
   const readPage = async (user: UserId, { number, size, filter }: ListQuery): Promise<Page> => {
@@ -38,7 +40,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, metric
   const change = async (caller: Principal, requested: RequestedChange) => {
     await caller.spend(1);
     const { outcomes, ...written } = await store.change(caller, [requested], clock());
-    metrics?.countOutcomes([requested], outcomes);
+    counter?.countOutcomes([requested], outcomes);
     const [outcome] = outcomes;
     if (outcome === undefined) throw new Error("the store returned no outcome");
     if (isRefusal(outcome)) throw toRequestFailure(outcome, requested);

@@ -5,13 +5,14 @@ import type { Client as AppClient } from "../../apps/app-store.ts";
 import { isDeviceId } from "../../apps/app-store.ts";
 import { APP_SESSION_MS, type AppSession, type AppSignIn, type AppUser, isSameName } from "../../apps/sign-in.ts";
 import { failure, type RequestFailure } from "../../errors/catalog.ts";
-import { logFailedSignIn } from "../api/accounts.ts";
+import type { Principal } from "../wire/access.ts";
 import type { ReadClient } from "../wire/client-address.ts";
 import type { Dialect } from "../wire/dialect.ts";
 import type { Request, Response } from "../wire/exchange.ts";
 import type { Params, Route } from "../wire/router.ts";
-import { type Authenticate, type Principal, readBearer, retryAfter, type VerifiedUser } from "./authenticate.ts";
+import { type Authenticate, readBearer, retryAfter, type VerifiedUser } from "./authenticate.ts";
 import { MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
+import { logFailedSignIn } from "./sign-in.ts";
 
 /** The name that apps expect. */
 const COOKIE = "sessionid";

@@ -1,6 +1,6 @@
 import type { JSONWebKeySet, JWTPayload, JWTVerifyGetKey, RemoteJWKSet } from "jose";
 import { failure, RequestFailure } from "../../errors/catalog.ts";
-import { isObject } from "../api/documents/resource.ts";
+import { isObject } from "../../util/is-object.ts";
 import { readBounded } from "../wire/read-bounded.ts";
 
 /** The user that a JWT identifies. */

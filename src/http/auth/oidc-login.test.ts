@@ -4,7 +4,7 @@ import { document } from "../../../test/support/accounts.ts";
 import { fromNewNetwork, MINUTE, newUser, PASSWORD, start } from "../../../test/support/http-accounts.ts";
 import { Browser, CLIENT, listenForProvider } from "../../../test/support/oidc-provider.ts";
 import { NOBODY } from "../../accounts/account-store.ts";
-import { asUser } from "../../lists/subscription.ts";
+import { asUser } from "../../accounts/caller.ts";
 
 const provider = await listenForProvider();
 const SETTINGS = {

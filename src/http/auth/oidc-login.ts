@@ -3,17 +3,18 @@ import { findIdentifiedUser, type Identity, linkIdentity } from "../../accounts/
 import { isAccountRefusal } from "../../accounts/refusals.ts";
 import type { Signatures } from "../../accounts/signatures.ts";
 import { issueTicket, readTicket } from "../../accounts/tickets.ts";
-import type { OidcConfig } from "../../config/config.ts";
+import type { Config, OidcConfig } from "../../config/config.ts";
 import { failure, RequestFailure } from "../../errors/catalog.ts";
 import { writeMeta } from "../../jsonapi/document.ts";
-import { logFailedSignIn, requireRecentSignIn, toFailure, userAgentOf } from "../api/accounts.ts";
+import type { ReadClient, ServerUrlOf } from "../wire/client-address.ts";
 import { JSON_API } from "../wire/dialect.ts";
-import type { Request } from "../wire/exchange.ts";
+import type { Logger, Request } from "../wire/exchange.ts";
 import { respond, respondSeeOther } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
-import type { Services } from "../wire/services.ts";
+import type { Authenticate } from "./authenticate.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies, writeCookie } from "./cookies.ts";
 import { createOidcClient, loginSecretsOf } from "./oidc-client.ts";
+import { logFailedSignIn, requireRecentSignIn, toFailure, userAgentOf } from "./sign-in.ts";
 
 export const CALLBACK = "/oidc/callback";
 /** How long people have to sign in at the provider. */
@@ -22,6 +23,15 @@ const LOGIN_MS = 10 * 60 * 1_000;
 const SIGN_IN = "sign-in";
 const COOKIE_SUFFIX = "-oidc";
 const MAX_LOGIN_COOKIES = 4;
+
+interface OidcLoginOptions {
+  readonly config: Pick<Config, "basePath">;
+  readonly authenticate: Authenticate;
+  readonly readClient: ReadClient;
+  readonly serverUrlOf: ServerUrlOf;
+  readonly log: Logger;
+  readonly clock: () => Date;
+}
 
 /**
  * Signing in with an OpenID Connect provider, and linking a user of the provider to an account. The page starts a login and
@@ -32,7 +42,7 @@ export function createOidcLoginHandlers(
   accounts: Accounts,
   signatures: Signatures,
   oidc: OidcConfig & { readonly login: NonNullable<OidcConfig["login"]> },
-  { config: { basePath }, authenticate, readClient, serverUrlOf, log, clock }: Services,
+  { config: { basePath }, authenticate, readClient, serverUrlOf, log, clock }: OidcLoginOptions,
 ) {
   const client = createOidcClient(oidc, oidc.login, (reason) => log.warn({ reason }, "identity provider unavailable"));
   const redirectUri = ({ raw }: Request) => `${serverUrlOf(raw)}${CALLBACK}`;

@@ -6,7 +6,7 @@ import { mock, test } from "node:test";
 import { pino } from "pino";
 import { additionsOf, addTo } from "../../../test/support/lists.ts";
 import { startServer } from "../../../test/support/server.ts";
-import { asUser, LOCAL_USER } from "../../lists/subscription.ts";
+import { asUser, LOCAL_USER } from "../../accounts/caller.ts";
 import { createShared, Request } from "./exchange.ts";
 import { HeldBytes } from "./held-bytes.ts";
 import { limitUnread, respondContent, respondInPieces } from "./respond.ts";

@@ -1,7 +1,8 @@
 import type { Writable } from "node:stream";
+import { AccessRevoked } from "../../accounts/caller.ts";
 import { HashQueueFull } from "../../accounts/passwords.ts";
 import { failure, RequestFailure } from "../../errors/catalog.ts";
-import { AccessRevoked, StoreUnavailable } from "../../lists/subscription.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { acceptsGzip, COMPRESSED, compress, MIN_COMPRESSED, PieceCompressor } from "./compression.ts";
 import type { Dialect } from "./dialect.ts";
 import type { Request, Response } from "./exchange.ts";

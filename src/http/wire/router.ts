@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import createTree from "find-my-way";
 import { failure } from "../../errors/catalog.ts";
+import { isUuidLike } from "../../jsonapi/document.ts";
 import { type PageQuery, requireNoQuery } from "../../jsonapi/query.ts";
-import { isUuidLike } from "../api/documents/resource.ts";
-import type { Access, Principal } from "../auth/authenticate.ts";
+import type { Access, Principal } from "./access.ts";
 import { type Dialect, JSON_API } from "./dialect.ts";
 import type { Request, Response } from "./exchange.ts";
 

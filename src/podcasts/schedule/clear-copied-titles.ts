@@ -1,6 +1,7 @@
 import { NOBODY } from "../../accounts/account-store.ts";
-import { AccessRevoked, asUser, type UserId } from "../../lists/subscription.ts";
-import type { Store } from "../../store/shared/contract.ts";
+import { AccessRevoked, asUser, type UserId } from "../../accounts/caller.ts";
+import type { SubscriptionStore } from "../../lists/list-store.ts";
+import type { PodcastStore } from "../podcast-store.ts";
 
 const BATCH_SIZE = 100;
 
@@ -8,7 +9,12 @@ const BATCH_SIZE = 100;
  * Clears subscription titles that equal the feed's old title, because the feed has a new one. Such titles come from files
  * that apps have written; no user chose them.
  */
-export async function clearCopiedTitles(store: Store, id: string, title: string, at: Date): Promise<void> {
+export async function clearCopiedTitles(
+  store: Pick<SubscriptionStore, "change"> & { readonly podcasts: Pick<PodcastStore, "findByTitle"> },
+  id: string,
+  title: string,
+  at: Date,
+): Promise<void> {
   let after: UserId | undefined = NOBODY;
   while (after !== undefined) {
     const found = await store.podcasts.findByTitle(id, title, after, BATCH_SIZE);

@@ -1,13 +1,12 @@
 import type { FetchConfig } from "../../config/config.ts";
-import { StoreUnavailable } from "../../lists/subscription.ts";
-import type { Store } from "../../store/shared/contract.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import type { FeedOutcome } from "../read/feed.ts";
-import { Scheduler } from "./scheduler.ts";
+import { type ScheduledStore, Scheduler } from "./scheduler.ts";
 
 const HOUR_MS = 60 * 60 * 1_000;
 
 export interface CreateSchedulerOptions {
-  readonly store: Store;
+  readonly store: ScheduledStore;
   readonly version: string;
   readonly clock: () => Date;
   readonly log: {

@@ -1,9 +1,17 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { SharedLimits } from "../../accounts/account-store.ts";
 import { NOBODY } from "../../accounts/account-store.ts";
-import type { OnChange, UserId } from "../../lists/subscription.ts";
-import type { Store } from "../../store/shared/contract.ts";
+import type { UserId } from "../../accounts/caller.ts";
+import type { OnChange, SubscriptionStore } from "../../lists/list-store.ts";
 import { FetchQueue, type QueuedFeed } from "../fetch/fetch-queue.ts";
-import type { DueFeed, PodcastRecord, PodcastStatus, StoredArtwork, SubscribedFeed } from "../podcast-store.ts";
+import type {
+  DueFeed,
+  PodcastRecord,
+  PodcastStatus,
+  PodcastStore,
+  StoredArtwork,
+  SubscribedFeed,
+} from "../podcast-store.ts";
 import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "../read/feed.ts";
 import { clearCopiedTitles } from "./clear-copied-titles.ts";
 import { applyOutcome, chooseSpelling, confirmsMove, needsArtwork, urlToVerify } from "./fetch-rules.ts";
@@ -41,8 +49,14 @@ const START_PAUSE_MS = 40;
 
 const FAILED: ReadonlySet<PodcastStatus> = new Set(["failing", "forbidden", "gone"]);
 
+/** What the scheduler reads and writes. */
+export type ScheduledStore = Pick<SubscriptionStore, "change"> & {
+  readonly podcasts: PodcastStore;
+  readonly accounts: { readonly sharedLimits: SharedLimits | undefined };
+};
+
 export interface SchedulerOptions {
-  readonly store: Store;
+  readonly store: ScheduledStore;
   /** Called before the first fetch, so that a server that fetches nothing loads nothing. */
   readonly createFetcher: () => Promise<FeedFetcher>;
   /** Undefined if artwork is disabled. */

@@ -4,7 +4,7 @@ import { setImmediate } from "node:timers/promises";
 import pg from "pg";
 import { additionsOf, addTo } from "../../../test/support/lists.ts";
 import { sharedPostgres } from "../../../test/support/postgres.ts";
-import { AccessRevoked, asUser } from "../../lists/subscription.ts";
+import { AccessRevoked, asUser } from "../../accounts/caller.ts";
 import { openStore } from "../open.ts";
 import {
   assertNoLateWrites,

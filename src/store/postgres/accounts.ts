@@ -11,8 +11,9 @@ import {
   type StoredAccount,
 } from "../../accounts/account-store.ts";
 import { AUDIT_MS, isActiveAdmin } from "../../accounts/administration-store.ts";
+import type { Caller, UserId } from "../../accounts/caller.ts";
 import { referenceOf } from "../../accounts/names.ts";
-import { type Caller, StoreUnavailable, type UserId } from "../../lists/subscription.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { bytesOf, DELETED, ERASE_BATCH_SIZE, identityKey, limitKey } from "../shared/keys.ts";
 import { tablesByDeletion } from "../shared/tables.ts";
 import { type AccountColumns, addAuditEntry, logCredential, nameOf, toAccount } from "./administration.ts";

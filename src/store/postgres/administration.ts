@@ -14,8 +14,9 @@ import {
   MAX_ROWS,
   type PeopleStore,
 } from "../../accounts/administration-store.ts";
+import { type Actor, type Caller, COMMAND_LINE, type UserId } from "../../accounts/caller.ts";
 import { referenceOf } from "../../accounts/names.ts";
-import { type Actor, type Caller, COMMAND_LINE, type PageRange, type UserId } from "../../lists/subscription.ts";
+import type { PageRange } from "../../util/page-range.ts";
 import { type Connection, type Postgres, transact } from "./connection.ts";
 import {
   deleteCredentials,

@@ -1,3 +1,4 @@
+import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import {
   type ActionPage,
   type ActionRange,
@@ -29,7 +30,6 @@ import {
   type SyncState,
   shouldDrop,
 } from "../../apps/marks.ts";
-import { AccessRevoked, type Caller, type UserId } from "../../lists/subscription.ts";
 import { actionKeys, DELETED, feedKeyHex, splitActionKey } from "../shared/keys.ts";
 import { type Connection, namedStatement, type Postgres, transact } from "./connection.ts";
 import { requireValidCredential, requireValidPassword } from "./credentials.ts";

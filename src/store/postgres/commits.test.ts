@@ -15,15 +15,10 @@ import {
   USER,
 } from "../../../test/support/postgres-stores.ts";
 import { startProxy } from "../../../test/support/proxy.ts";
-import {
-  AccessRevoked,
-  type Addition,
-  asUser,
-  type Caller,
-  type Outcome,
-  StoreUnavailable,
-  type SubscriptionStore,
-} from "../../lists/subscription.ts";
+import { AccessRevoked, asUser, type Caller } from "../../accounts/caller.ts";
+import type { SubscriptionStore } from "../../lists/list-store.ts";
+import type { Addition, Outcome } from "../../lists/subscription.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import type { Store } from "../shared/contract.ts";
 import { newAccountNamed } from "../suites/accounts-test-support.ts";
 

@@ -1,4 +1,4 @@
-import type { UserId } from "../../lists/subscription.ts";
+import type { UserId } from "../../accounts/caller.ts";
 import { FairQueue } from "../../util/fair-queue.ts";
 
 interface Waiting {

@@ -4,7 +4,8 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { afterEach, beforeEach, describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { sharedPostgres } from "../../../test/support/postgres.ts";
-import { AccessRevoked, StoreUnavailable } from "../../lists/subscription.ts";
+import { AccessRevoked } from "../../accounts/caller.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import {
   type Connection,
   codeOf,

@@ -2,7 +2,8 @@ import { hash } from "node:crypto";
 import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { AccessRevoked, StoreUnavailable, type UserId } from "../../lists/subscription.ts";
+import { AccessRevoked, type UserId } from "../../accounts/caller.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { ConnectionGate } from "./connection-gate.ts";
 import { ServerMonitor } from "./servers.ts";
 

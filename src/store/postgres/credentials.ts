@@ -1,5 +1,5 @@
 import type { Credential } from "../../accounts/account-store.ts";
-import { AccessRevoked, type Caller, type UserId } from "../../lists/subscription.ts";
+import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import { bytesOf } from "../shared/keys.ts";
 import type { Connection } from "./connection.ts";
 

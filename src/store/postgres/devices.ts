@@ -1,5 +1,5 @@
+import type { UserId } from "../../accounts/caller.ts";
 import { type Client, type DeviceChanges, MAX_DEVICES } from "../../apps/app-store.ts";
-import type { UserId } from "../../lists/subscription.ts";
 import type { Connection } from "./connection.ts";
 
 /** Creates a device that an action refers to, unless there are too many. */

@@ -6,8 +6,9 @@ import {
   NOBODY,
 } from "../../accounts/account-store.ts";
 import { creationAction } from "../../accounts/administration-store.ts";
+import { LOCAL_USER, type UserId } from "../../accounts/caller.ts";
 import { referenceOf } from "../../accounts/names.ts";
-import { LOCAL_USER, StoreUnavailable, type UserId } from "../../lists/subscription.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { bytesOf, DELETED, identityKey } from "../shared/keys.ts";
 import { addAuditEntry } from "./administration.ts";
 import { begin, type Connection, commit } from "./connection.ts";

@@ -14,7 +14,9 @@ import {
   total,
   USER,
 } from "../../../test/support/postgres-stores.ts";
-import { asUser, isRefusal, StoreUnavailable } from "../../lists/subscription.ts";
+import { asUser } from "../../accounts/caller.ts";
+import { isRefusal } from "../../lists/subscription.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { openStore } from "../open.ts";
 
 const server = await sharedPostgres();

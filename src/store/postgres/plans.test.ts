@@ -4,9 +4,9 @@ import pg from "pg";
 import { additionsOf, addTo } from "../../../test/support/lists.ts";
 import { startPostgres } from "../../../test/support/postgres.ts";
 import { databaseOf, open, USER } from "../../../test/support/postgres-stores.ts";
+import { asUser } from "../../accounts/caller.ts";
 import { AppSync } from "../../apps/sync.ts";
-import { changesSince } from "../../lists/changes.ts";
-import { asUser, positionAt } from "../../lists/subscription.ts";
+import { changesSince, positionAt } from "../../lists/changes.ts";
 import type { Store } from "../shared/contract.ts";
 
 // The tests decide when statistics are updated.

@@ -6,7 +6,7 @@ import pg from "pg";
 import { additionsOf as additions, addTo, idOf, removeFrom, statusOf } from "../../../test/support/lists.ts";
 import { sharedPostgres, startPostgres } from "../../../test/support/postgres.ts";
 import { databaseOf, isUnavailable, NOW, open, total, USER } from "../../../test/support/postgres-stores.ts";
-import { asUser } from "../../lists/subscription.ts";
+import { asUser } from "../../accounts/caller.ts";
 import { UserError } from "../../util/user-error.ts";
 import { engineFor, inspectDatabase } from "../open.ts";
 import { TABLES } from "../shared/tables.ts";

@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import { AccessRevoked, type UserId } from "../../accounts/caller.ts";
 import {
   applyChange,
   type ChangeResult,
@@ -7,7 +8,7 @@ import {
   type KeyedChange,
   MemoryList,
 } from "../../lists/list.ts";
-import { AccessRevoked, StoreUnavailable, type UserId } from "../../lists/subscription.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { type Gaps, withGaps } from "../shared/gaps.ts";
 import { DELETED } from "../shared/keys.ts";
 import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "../shared/removals.ts";

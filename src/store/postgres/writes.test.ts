@@ -12,8 +12,10 @@ import {
   total,
   USER,
 } from "../../../test/support/postgres-stores.ts";
-import { changesSince } from "../../lists/changes.ts";
-import { AccessRevoked, type Addition, asUser, positionAt, type SubscriptionStore } from "../../lists/subscription.ts";
+import { AccessRevoked, asUser } from "../../accounts/caller.ts";
+import { changesSince, positionAt } from "../../lists/changes.ts";
+import type { SubscriptionStore } from "../../lists/list-store.ts";
+import type { Addition } from "../../lists/subscription.ts";
 import { openStore } from "../open.ts";
 
 const server = await sharedPostgres();

@@ -1,7 +1,7 @@
 import type { AccountStore } from "../../accounts/account-store.ts";
 import type { PeopleStore } from "../../accounts/administration-store.ts";
 import type { AppStore } from "../../apps/app-store.ts";
-import type { SubscriptionStore } from "../../lists/subscription.ts";
+import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { StoreSample } from "./size.ts";
 

@@ -1,4 +1,4 @@
-import type { PageRange } from "../../lists/subscription.ts";
+import type { PageRange } from "../../util/page-range.ts";
 
 /**
  * A list is ordered by sequence number, and removals and updates leave gaps in the numbers. To find the item of a given

@@ -1,5 +1,5 @@
 import { setImmediate as endOfTurn } from "node:timers/promises";
-import type { UserId } from "../../lists/subscription.ts";
+import type { UserId } from "../../accounts/caller.ts";
 import { FairQueue } from "../../util/fair-queue.ts";
 
 /** Maximum operations per group, so that no job waits long for the others. */

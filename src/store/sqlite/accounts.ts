@@ -13,16 +13,9 @@ import {
   type StoredAccount,
 } from "../../accounts/account-store.ts";
 import { creationAction } from "../../accounts/administration-store.ts";
+import { type Actor, asUser, type Caller, COMMAND_LINE, LOCAL_USER, type UserId } from "../../accounts/caller.ts";
 import { referenceOf } from "../../accounts/names.ts";
-import {
-  type Actor,
-  asUser,
-  type Caller,
-  COMMAND_LINE,
-  LOCAL_USER,
-  StoreUnavailable,
-  type UserId,
-} from "../../lists/subscription.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { bytesOf, DELETED, ERASE_BATCH_SIZE, identityKey, idKey } from "../shared/keys.ts";
 import { tablesByDeletion } from "../shared/tables.ts";
 import {

@@ -1,3 +1,4 @@
+import type { UserId } from "../../accounts/caller.ts";
 import {
   type ActionKind,
   EXTRA_EVICTED,
@@ -8,7 +9,6 @@ import {
 } from "../../apps/episode-actions.ts";
 import type { Progress } from "../../apps/marks.ts";
 import { type PackedActions, unpackActions } from "../../apps/packed-actions.ts";
-import type { UserId } from "../../lists/subscription.ts";
 import { actionKeys, splitActionKey } from "../shared/keys.ts";
 import type { Statements } from "./statements.ts";
 

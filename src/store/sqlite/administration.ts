@@ -16,15 +16,9 @@ import {
   MAX_ROWS,
   type PeopleStore,
 } from "../../accounts/administration-store.ts";
+import { type Actor, asUser, type Caller, COMMAND_LINE, type UserId } from "../../accounts/caller.ts";
 import { referenceOf } from "../../accounts/names.ts";
-import {
-  type Actor,
-  asUser,
-  type Caller,
-  COMMAND_LINE,
-  type PageRange,
-  type UserId,
-} from "../../lists/subscription.ts";
+import type { PageRange } from "../../util/page-range.ts";
 import { yieldTurn } from "../../util/turns.ts";
 import { idKey, idOfKey } from "../shared/keys.ts";
 import { NEVER, toDate } from "./account-rows.ts";

@@ -1,4 +1,5 @@
 import type { DatabaseSync } from "node:sqlite";
+import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import {
   type ActionPage,
   type ActionRange,
@@ -25,7 +26,6 @@ import {
   shouldDrop,
 } from "../../apps/marks.ts";
 import { type PackedActions, packActions } from "../../apps/packed-actions.ts";
-import { AccessRevoked, type Caller, type UserId } from "../../lists/subscription.ts";
 import { yieldTurn } from "../../util/turns.ts";
 import { DELETED, feedKey } from "../shared/keys.ts";
 import { ACTIONS, type ActionRow, addActions, lastActionSequence, toAction } from "./actions.ts";

@@ -6,7 +6,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { Worker } from "node:worker_threads";
 import { temporaryFolder } from "../../../test/support/server.ts";
-import { StoreUnavailable } from "../../lists/subscription.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { UserError } from "../../util/user-error.ts";
 import { claimAndMigrate, inspectFile, isEarmarkFile, openConnection, shareFile, wrapReadErrors } from "./file.ts";
 import { findForeignSchema, isSchemaCurrent, NEWEST_VERSION } from "./schema.ts";

@@ -1,6 +1,7 @@
+import type { Caller, UserId } from "../../accounts/caller.ts";
 import type { StoredDetails } from "../../lists/details.ts";
 import type { ChangeResult } from "../../lists/list.ts";
-import type { Caller, Change, UserId } from "../../lists/subscription.ts";
+import type { Change } from "../../lists/subscription.ts";
 import type { AccountChange } from "./accounts.ts";
 import type { AppChange } from "./apps.ts";
 import type { PodcastChange } from "./podcasts.ts";

@@ -1,4 +1,5 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
+import type { UserId } from "../../accounts/caller.ts";
 import {
   applyChange,
   type ChangeResult,
@@ -7,7 +8,7 @@ import {
   type KeyedChange,
   type List,
 } from "../../lists/list.ts";
-import type { Change, UserId } from "../../lists/subscription.ts";
+import type { Change } from "../../lists/subscription.ts";
 import { withGaps } from "../shared/gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "../shared/keys.ts";
 import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "../shared/removals.ts";

@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { temporaryFolder } from "../../../test/support/server.ts";
-import { asUser, subscriptionBatches } from "../../lists/subscription.ts";
+import { asUser } from "../../accounts/caller.ts";
+import { subscriptionBatches } from "../../lists/list-store.ts";
 import { openStore } from "../open.ts";
 import { A, createAppContext, play, url } from "../suites/apps-test-support.ts";
 

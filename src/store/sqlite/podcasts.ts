@@ -1,5 +1,5 @@
 import type { DatabaseSync, SQLInputValue } from "node:sqlite";
-import type { UserId } from "../../lists/subscription.ts";
+import type { UserId } from "../../accounts/caller.ts";
 import {
   type ArtworkSize,
   type DueFeed,

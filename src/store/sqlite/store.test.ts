@@ -7,15 +7,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { additionsOf as additions, addTo, removeFrom } from "../../../test/support/lists.ts";
 import { temporaryFolder } from "../../../test/support/server.ts";
-import { changesSince } from "../../lists/changes.ts";
-import {
-  type Addition,
-  asUser,
-  isRefusal,
-  positionAt,
-  StoreUnavailable,
-  type SubscriptionStore,
-} from "../../lists/subscription.ts";
+import { asUser } from "../../accounts/caller.ts";
+import { changesSince, positionAt } from "../../lists/changes.ts";
+import type { SubscriptionStore } from "../../lists/list-store.ts";
+import { type Addition, isRefusal } from "../../lists/subscription.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { UserError } from "../../util/user-error.ts";
 import { openStore } from "../open.ts";
 import type { StoreOptions } from "../shared/options.ts";

@@ -1,25 +1,16 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type AccountStore, NOBODY } from "../../accounts/account-store.ts";
 import type { PeopleStore } from "../../accounts/administration-store.ts";
+import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import type { AppStore } from "../../apps/app-store.ts";
+import type { ChangeRows, ListPosition } from "../../lists/changes.ts";
 import { withDetails } from "../../lists/details.ts";
 import { toOutcome } from "../../lists/list.ts";
-import {
-  AccessRevoked,
-  type Caller,
-  type Change,
-  type ChangeRows,
-  type ItemBatch,
-  type ListPosition,
-  type OnChange,
-  type Page,
-  type PageRange,
-  type RemovedSubscription,
-  StoreUnavailable,
-  type Subscription,
-  type UserId,
-} from "../../lists/subscription.ts";
+import type { ItemBatch, OnChange, Page } from "../../lists/list-store.ts";
+import type { Change, RemovedSubscription, Subscription } from "../../lists/subscription.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
+import type { PageRange } from "../../util/page-range.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import type { Store } from "../shared/contract.ts";
 import { assertPageComplete, type Gaps, locate } from "../shared/gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "../shared/keys.ts";

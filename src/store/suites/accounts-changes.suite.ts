@@ -4,7 +4,7 @@ import { describe, test } from "node:test";
 import { setImmediate } from "node:timers/promises";
 import { addTo, findOne, removeFrom } from "../../../test/support/lists.ts";
 import { NOBODY } from "../../accounts/account-store.ts";
-import { asUser, type Caller, type UserId } from "../../lists/subscription.ts";
+import { asUser, type Caller, type UserId } from "../../accounts/caller.ts";
 
 import {
   type AccountsContext,

@@ -2,7 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { addTo, removeFrom } from "../../../test/support/lists.ts";
 import { NOBODY } from "../../accounts/account-store.ts";
-import { asUser, isRefusal, LOCAL_USER, StoreUnavailable, type UserId } from "../../lists/subscription.ts";
+import { asUser, LOCAL_USER, type UserId } from "../../accounts/caller.ts";
+import { isRefusal } from "../../lists/subscription.ts";
+import { StoreUnavailable } from "../../util/store-unavailable.ts";
 
 import {
   type AccountsContext,

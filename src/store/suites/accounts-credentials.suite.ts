@@ -8,7 +8,7 @@ import {
   NOBODY,
   SESSION_IDLE_MS,
 } from "../../accounts/account-store.ts";
-import { asUser, type UserId } from "../../lists/subscription.ts";
+import { asUser, type UserId } from "../../accounts/caller.ts";
 
 import {
   type AccountsContext,

@@ -12,7 +12,9 @@ import {
 } from "../../accounts/account-store.ts";
 import { hashSecret } from "../../accounts/accounts.ts";
 import type { PeopleStore } from "../../accounts/administration-store.ts";
-import { AccessRevoked, type Addition, asUser, type SubscriptionStore, type UserId } from "../../lists/subscription.ts";
+import { AccessRevoked, asUser, type UserId } from "../../accounts/caller.ts";
+import type { SubscriptionStore } from "../../lists/list-store.ts";
+import type { Addition } from "../../lists/subscription.ts";
 
 export const NOW = new Date("2026-01-02T03:04:05.678Z");
 /** A caller that adds credentials without having one itself. */

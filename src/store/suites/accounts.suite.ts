@@ -5,7 +5,7 @@ import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { addTo, removeFrom } from "../../../test/support/lists.ts";
 import { Accounts, hashSecret } from "../../accounts/accounts.ts";
 import { People } from "../../accounts/administration.ts";
-import { AccessRevoked, asUser, type UserId } from "../../lists/subscription.ts";
+import { AccessRevoked, asUser, type UserId } from "../../accounts/caller.ts";
 import type { Store } from "../shared/contract.ts";
 
 import { describeAccountChanges } from "./accounts-changes.suite.ts";

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import { addTo, removeFrom } from "../../../test/support/lists.ts";
 import { type Credential, NOBODY } from "../../accounts/account-store.ts";
 import { type AdminAction, AUDIT_MS, MAX_ROWS } from "../../accounts/administration-store.ts";
-import { AccessRevoked, asUser, type Caller, LOCAL_USER, type UserId } from "../../lists/subscription.ts";
+import { AccessRevoked, asUser, type Caller, LOCAL_USER, type UserId } from "../../accounts/caller.ts";
 import {
   type AccountsContext,
   addition,

@@ -1,10 +1,13 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AppClient, CLIENT_KINDS, feedOf, type SyncServer, spell } from "../../../test/support/app-clients.ts";
+import { asUser, type UserId } from "../../accounts/caller.ts";
 import type { Client } from "../../apps/app-store.ts";
 import { AppSync } from "../../apps/sync.ts";
+import { positionAt } from "../../lists/changes.ts";
 import { toAddition } from "../../lists/imports.ts";
-import { type Addition, asUser, positionAt, subscriptionBatches, type UserId } from "../../lists/subscription.ts";
+import { subscriptionBatches } from "../../lists/list-store.ts";
+import type { Addition } from "../../lists/subscription.ts";
 import type { Store } from "../shared/contract.ts";
 
 const SEED = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);

@@ -3,9 +3,9 @@ import { randomUUID } from "node:crypto";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { collect } from "../../../test/support/app-clients.ts";
+import { AccessRevoked, asUser, type Caller, type UserId } from "../../accounts/caller.ts";
 import type { UploadedAction } from "../../apps/episode-actions.ts";
 import { AppSync } from "../../apps/sync.ts";
-import { AccessRevoked, asUser, type Caller, type UserId } from "../../lists/subscription.ts";
 import type { Store } from "../shared/contract.ts";
 import { credential, NOW, newAccountNamed, SERVER } from "./accounts-test-support.ts";
 

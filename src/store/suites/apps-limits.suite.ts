@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { asUser } from "../../accounts/caller.ts";
 import { MAX_ACTIONS } from "../../apps/episode-actions.ts";
 import { KEPT_MARKS } from "../../apps/marks.ts";
 import { AppSync } from "../../apps/sync.ts";
-import { asUser } from "../../lists/subscription.ts";
 import type { Store } from "../shared/contract.ts";
 import { play } from "./apps-test-support.ts";
 

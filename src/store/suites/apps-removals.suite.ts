@@ -1,8 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { collect } from "../../../test/support/app-clients.ts";
+import { asUser } from "../../accounts/caller.ts";
 import { toAddition } from "../../lists/imports.ts";
-import { type Addition, asUser } from "../../lists/subscription.ts";
+import type { Addition } from "../../lists/subscription.ts";
 import type { Store } from "../shared/contract.ts";
 import { A, B, createAppContext, url } from "./apps-test-support.ts";
 

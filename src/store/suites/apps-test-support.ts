@@ -1,8 +1,8 @@
 import { collect } from "../../../test/support/app-clients.ts";
+import { asUser, type UserId } from "../../accounts/caller.ts";
 import type { Client } from "../../apps/app-store.ts";
 import type { UploadedAction } from "../../apps/episode-actions.ts";
 import { AppSync } from "../../apps/sync.ts";
-import { asUser, type UserId } from "../../lists/subscription.ts";
 import type { Store } from "../shared/contract.ts";
 
 export const START = Date.parse("2026-01-02T03:04:05.678Z");

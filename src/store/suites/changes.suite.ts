@@ -2,19 +2,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { additionOf, additionsOf, idOf, statusOf } from "../../../test/support/lists.ts";
 import { fc, runs } from "../../../test/support/properties.ts";
-import { changesSince, MAX_PAGE_CHARS } from "../../lists/changes.ts";
+import { asUser, type UserId } from "../../accounts/caller.ts";
+import { changesSince, type ListPosition, MAX_PAGE_CHARS, positionAt, START } from "../../lists/changes.ts";
+import { type SubscriptionStore, subscriptionBatches } from "../../lists/list-store.ts";
 import { listRemovals } from "../../lists/removals.ts";
-import {
-  asUser,
-  type Change,
-  type ListPosition,
-  positionAt,
-  START,
-  type Subscription,
-  type SubscriptionStore,
-  subscriptionBatches,
-  type UserId,
-} from "../../lists/subscription.ts";
+import type { Change, Subscription } from "../../lists/subscription.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const LATER = new Date("2026-03-02T03:04:05.678Z");

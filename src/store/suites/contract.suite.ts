@@ -2,14 +2,9 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { addTo, findOne, removeFrom, statusOf } from "../../../test/support/lists.ts";
 import { fc, runs } from "../../../test/support/properties.ts";
-import {
-  type Addition,
-  asUser,
-  isRefusal,
-  type Outcome,
-  type SubscriptionStore,
-  type UserId,
-} from "../../lists/subscription.ts";
+import { asUser, type UserId } from "../../accounts/caller.ts";
+import type { SubscriptionStore } from "../../lists/list-store.ts";
+import { type Addition, isRefusal, type Outcome } from "../../lists/subscription.ts";
 import { describeChanges } from "./changes.suite.ts";
 import { describeDetails } from "./details.suite.ts";
 

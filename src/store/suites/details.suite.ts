@@ -1,15 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { additionOf, additionsOf, idOf } from "../../../test/support/lists.ts";
-import { changesSince } from "../../lists/changes.ts";
-import {
-  asUser,
-  type Change,
-  positionAt,
-  type SubscriptionStore,
-  subscriptionBatches,
-  type UserId,
-} from "../../lists/subscription.ts";
+import { asUser, type UserId } from "../../accounts/caller.ts";
+import { changesSince, positionAt } from "../../lists/changes.ts";
+import { type SubscriptionStore, subscriptionBatches } from "../../lists/list-store.ts";
+import type { Change } from "../../lists/subscription.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const LATER = new Date("2026-03-02T03:04:05.678Z");

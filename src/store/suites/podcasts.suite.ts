@@ -2,8 +2,8 @@ import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { createPodcast } from "../../../test/support/fetching.ts";
 import { NOBODY } from "../../accounts/account-store.ts";
+import { asUser, type UserId } from "../../accounts/caller.ts";
 import { readFeedUrl } from "../../lists/feed-url.ts";
-import { asUser, type UserId } from "../../lists/subscription.ts";
 import { newRecord, type PodcastRecord, type SubscribedFeed } from "../../podcasts/podcast-store.ts";
 import type { Store } from "../shared/contract.ts";
 

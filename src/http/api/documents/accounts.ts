@@ -1,29 +1,13 @@
 import type { Account, Credential, Scope } from "../../../accounts/account-store.ts";
 import type { AppLogin } from "../../../apps/logins.ts";
-import { type ErrorCode, failure, type RequestFailure } from "../../../errors/catalog.ts";
+import { failure, type RequestFailure } from "../../../errors/catalog.ts";
 import { type Attributes, type Resource, readAttributes, toTimestamp } from "../../../jsonapi/document.ts";
-import { isObject } from "./resource.ts";
+import { isObject } from "../../../util/is-object.ts";
+import { type INVALID_ATTRIBUTE_CODES, invalidAttribute } from "../../auth/sign-in.ts";
 
 export const MAX_LABEL = 100;
 /** The timestamp format of the API; milliseconds are optional in requests. */
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
-
-const INVALID_ATTRIBUTE_CODES = {
-  name: "invalid-name",
-  password: "invalid-password",
-  current_password: "invalid-password",
-  label: "invalid-label",
-  invitation: "invalid-attribute",
-  link: "invalid-attribute",
-  note: "invalid-attribute",
-  revoke_tokens: "invalid-attribute",
-  role: "invalid-attribute",
-  disabled: "invalid-attribute",
-} as const satisfies Record<string, ErrorCode>;
-
-export function invalidAttribute(name: keyof typeof INVALID_ATTRIBUTE_CODES, reason: string): RequestFailure {
-  return failure(INVALID_ATTRIBUTE_CODES[name], { reason, source: { pointer: `/data/attributes/${name}` } });
-}
 
 function missingAttribute(name: string): RequestFailure {
   // A pointer must lead to a value that exists, so the parent of a missing member is reported.

@@ -1,8 +1,8 @@
 import type { Credential } from "../../../accounts/account-store.ts";
 import type { AccountSummary, AdminAction, AuditEntry } from "../../../accounts/administration-store.ts";
 import { type Resource, type ResourceWithoutLinks, readAttributes, toTimestamp } from "../../../jsonapi/document.ts";
+import { invalidAttribute } from "../../auth/sign-in.ts";
 import {
-  invalidAttribute,
   MAX_LABEL,
   MAX_PASSWORD_TEXT,
   type RequestedPassword,

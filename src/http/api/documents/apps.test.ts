@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RequestFailure } from "../../../errors/catalog.ts";
-import { readActionListQuery } from "../../../jsonapi/query.ts";
+import { readActionListQuery } from "../queries.ts";
 import { deviceResource, readDeviceChanges, writeActionPage } from "./apps.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");

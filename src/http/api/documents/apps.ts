@@ -4,9 +4,9 @@ import { failure } from "../../../errors/catalog.ts";
 import { type Resource, readAttributes } from "../../../jsonapi/document.ts";
 import { PLAIN } from "../../../jsonapi/media-type.ts";
 import { writeLinks } from "../../../jsonapi/pages.ts";
-import type { ActionListQuery } from "../../../jsonapi/query.ts";
+import { isObject } from "../../../util/is-object.ts";
+import type { ActionListQuery } from "../queries.ts";
 import { validateLabel } from "./accounts.ts";
-import { isObject } from "./resource.ts";
 
 const TYPE = "device";
 

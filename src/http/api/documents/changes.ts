@@ -1,7 +1,10 @@
+import type { UserId } from "../../../accounts/caller.ts";
 import { PLAIN } from "../../../jsonapi/media-type.ts";
-import type { ChangesQuery } from "../../../jsonapi/query.ts";
+import type { ChangePage } from "../../../lists/changes.ts";
+import type { SequenceRange } from "../../../lists/list-store.ts";
 import { stateAtPosition, stateAtSequence } from "../../../lists/state.ts";
-import type { ChangePage, RemovedSubscription, SequenceRange, UserId } from "../../../lists/subscription.ts";
+import type { RemovedSubscription } from "../../../lists/subscription.ts";
+import type { ChangesQuery } from "../queries.ts";
 import { writeSubscriptionResource } from "./resource.ts";
 
 const PATH = "/v1/changes";

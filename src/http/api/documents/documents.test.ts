@@ -108,12 +108,12 @@ test("page: links → to the adjacent pages, null where there are none", () => {
 
 test("import: results → one entry each, with counts", async () => {
   const feed = { feedUrl: FEED };
-  const error = createError("feed-url-not-http");
+  const reason = { code: "feed-url-not-http" } as const;
   const some: ImportResult[] = [
-    { feed: { ...feed, title: "One" }, outcome: "added", error: undefined, id: ID },
-    { feed, outcome: "already-subscribed", error: undefined, id: undefined },
-    { feed, outcome: "refused", error, id: undefined },
-    { feed, outcome: "refused", error, id: undefined },
+    { feed: { ...feed, title: "One" }, outcome: "added", reason: undefined, id: ID },
+    { feed, outcome: "already-subscribed", reason: undefined, id: undefined },
+    { feed, outcome: "refused", reason, id: undefined },
+    { feed, outcome: "refused", reason, id: undefined },
   ];
   const write = async (results: readonly ImportResult[], dryRun: boolean) => {
     const chunks: string[] = [];
@@ -126,7 +126,7 @@ test("import: results → one entry each, with counts", async () => {
   assert.deepEqual(document.meta, {
     dry_run: true,
     counts: { found: 4, added: 1, already_subscribed: 1, skipped: 0, refused: 2 },
-    reasons: [{ code: error.code, count: 2 }],
+    reasons: [{ code: reason.code, count: 2 }],
   });
   const entry = (id: string, title: string | null, outcome: string, subscriptionId: string | null) => ({
     type: "import-entry",
@@ -137,8 +137,8 @@ test("import: results → one entry each, with counts", async () => {
       title,
       folders: [],
       outcome,
-      code: outcome === "refused" ? error.code : null,
-      detail: outcome === "refused" ? error.detail : null,
+      code: outcome === "refused" ? reason.code : null,
+      detail: outcome === "refused" ? createError(reason.code).detail : null,
       subscription_id: subscriptionId,
     },
   });

@@ -1,3 +1,4 @@
+import { createError } from "../../../errors/catalog.ts";
 import { PLAIN } from "../../../jsonapi/media-type.ts";
 import { countResults, type ImportResult } from "../../../lists/imports.ts";
 import type { StateMeta } from "./changes.ts";
@@ -18,7 +19,8 @@ export async function* writeImportResult(
   yield "]}";
 }
 
-function writeEntry({ feed, outcome, error, id }: ImportResult, number: number): string {
+function writeEntry({ feed, outcome, reason, id }: ImportResult, number: number): string {
+  const error = reason && createError(reason.code, { max: reason.max ?? 0 });
   return JSON.stringify({
     type: "import-entry",
     id: String(number),

@@ -1,16 +1,15 @@
 import { type ErrorObject, failure } from "../../../errors/catalog.ts";
+import { isUuidLike, notAnObject } from "../../../jsonapi/document.ts";
 import { toJsonError } from "../../../jsonapi/failure.ts";
 import { ATOMIC } from "../../../jsonapi/media-type.ts";
 import { isRefusal, type Outcome } from "../../../lists/subscription.ts";
+import { isObject } from "../../../util/is-object.ts";
 import type { StateMeta } from "./changes.ts";
 import {
   COLLECTION,
   isMalformed,
-  isObject,
-  isUuidLike,
   type Malformed,
   malformedError,
-  notAnObject,
   type RequestedChange,
   readAddition,
   readRemoval,

@@ -1,7 +1,9 @@
-import { createError, type ErrorObject, failure, type RequestFailure } from "../../../errors/catalog.ts";
+import { createError, type ErrorObject } from "../../../errors/catalog.ts";
+import { isUuidLike } from "../../../jsonapi/document.ts";
 import { type Details, readFolders, readTitle } from "../../../lists/details.ts";
 import { type FeedUrlErrorCode, readFeedUrl } from "../../../lists/feed-url.ts";
 import type { Addition, Conflict, Refusal, Subscription, Update } from "../../../lists/subscription.ts";
+import { isObject } from "../../../util/is-object.ts";
 
 export const SUBSCRIPTION_TYPE = "subscription";
 
@@ -15,20 +17,6 @@ export const PODCAST_FIELDS = [
   ...(["status", "status_since", "moved_to", "checked_at"] as const),
 ] as const;
 export type PodcastField = (typeof PODCAST_FIELDS)[number];
-
-const UUID_LIKE = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
-
-export function isUuidLike(text: string): boolean {
-  return UUID_LIKE.test(text);
-}
-
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
-export function notAnObject(): RequestFailure {
-  return failure("malformed-document", { reason: "The document must be a JSON object", source: { pointer: "" } });
-}
 
 interface RequestedId {
   readonly id: string;

@@ -1,17 +1,18 @@
 import { failure, RequestFailure } from "../../../errors/catalog.ts";
+import { notAnObject } from "../../../jsonapi/document.ts";
 import { PLAIN } from "../../../jsonapi/media-type.ts";
 import { writeLinks } from "../../../jsonapi/pages.ts";
-import type { FieldsQuery, ListQuery } from "../../../jsonapi/query.ts";
-import type { Page, Refusal, Subscription } from "../../../lists/subscription.ts";
+import type { Page } from "../../../lists/list-store.ts";
+import type { Refusal, Subscription } from "../../../lists/subscription.ts";
+import { isObject } from "../../../util/is-object.ts";
+import type { FieldsQuery, ListQuery } from "../queries.ts";
 import type { StateMeta } from "./changes.ts";
 import type { WrittenPodcast } from "./podcasts.ts";
 import {
   COLLECTION,
   isMalformed,
-  isObject,
   type Malformed,
   malformedError,
-  notAnObject,
   type RequestedAddition,
   type RequestedChange,
   type RequestedUpdate,

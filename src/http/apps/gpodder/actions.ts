@@ -6,7 +6,8 @@ import {
   type UploadedAction,
 } from "../../../apps/episode-actions.ts";
 import { failure } from "../../../errors/catalog.ts";
-import { isObject, readSince, readTimestamp, readWholeNumber, writeTimestamp } from "./values.ts";
+import { isObject } from "../../../util/is-object.ts";
+import { readSince, readTimestamp, readWholeNumber, writeTimestamp } from "./values.ts";
 
 /** Maximum number of actions in a request. */
 export const MAX_UPLOADED_ACTIONS = 100_000;

@@ -6,7 +6,7 @@ import {
   MAX_CAPTION,
 } from "../../../apps/app-store.ts";
 import { failure } from "../../../errors/catalog.ts";
-import { isObject } from "./values.ts";
+import { isObject } from "../../../util/is-object.ts";
 
 /**
  * Reads the caption (the name) and the type of a device. If the caption is missing or empty, the device keeps its

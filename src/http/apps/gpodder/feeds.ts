@@ -1,6 +1,6 @@
 import { failure } from "../../../errors/catalog.ts";
 import type { Subscription } from "../../../lists/subscription.ts";
-import { isObject } from "./values.ts";
+import { isObject } from "../../../util/is-object.ts";
 
 /** Maximum number of feeds in a request. */
 export const MAX_FEEDS = 50_000;

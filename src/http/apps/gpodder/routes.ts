@@ -1,10 +1,11 @@
 import type { Client } from "../../../apps/app-store.ts";
 import type { UploadResult } from "../../../apps/sync.ts";
-import { subscriptionBatches } from "../../../lists/subscription.ts";
+import { subscriptionBatches } from "../../../lists/list-store.ts";
 import { opmlSourceOf, writeOpml } from "../../../opml/write.ts";
 import { OPML_TYPE, readEntries } from "../../api/imports.ts";
+import type { Services } from "../../api/services.ts";
 import { clearAppCookie } from "../../auth/app-authentication.ts";
-import type { Principal } from "../../auth/authenticate.ts";
+import type { Principal } from "../../wire/access.ts";
 import { readJson } from "../../wire/body.ts";
 import { type Dialect, GPODDER } from "../../wire/dialect.ts";
 import type { Parser } from "../../wire/parser.ts";
@@ -18,7 +19,6 @@ import {
   type Route,
   route,
 } from "../../wire/router.ts";
-import type { Services } from "../../wire/services.ts";
 import { MAX_ACTIONS_BYTES, readAppDocument } from "../app-body.ts";
 import { readActionsQuery, writeActions } from "./actions.ts";
 import { readDevice, writeDevices, writeSyncGroups } from "./devices.ts";

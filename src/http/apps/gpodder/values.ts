@@ -3,10 +3,6 @@ import { failure } from "../../../errors/catalog.ts";
 /** The largest integer that every app can read. */
 const MAX_INTEGER = 2 ** 31 - 1;
 
-export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** A number from 0 to `MAX_INTEGER`, rounded down; some apps send it as a string. Undefined for anything else. */
 export function readWholeNumber(value: unknown): number | undefined {
   const number = typeof value === "string" && /^\s*\d{1,15}(\.\d*)?\s*$/.test(value) ? Number(value) : value;

@@ -1,4 +1,4 @@
-import { isObject } from "../gpodder/values.ts";
+import { isObject } from "../../../util/is-object.ts";
 
 /**
  * The poll token from a form or JSON body; empty if missing. An app sends it to ask whether its login was allowed.

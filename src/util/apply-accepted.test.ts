@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { applyAccepted, StoreUnavailable } from "./subscription.ts";
+import { StoreUnavailable } from "../util/store-unavailable.ts";
+import { applyAccepted } from "./apply-accepted.ts";
 
 type Refused = { readonly refused: string };
 const isRefused = (change: object): change is Refused => "refused" in change;

@@ -4,20 +4,29 @@ import type { MonotonicClock } from "../../accounts/rate-limits.ts";
 import type { AppSignIn } from "../../apps/sign-in.ts";
 import type { AppSync } from "../../apps/sync.ts";
 import type { Config } from "../../config/config.ts";
+import type { Change } from "../../lists/subscription.ts";
 import type { Scheduler } from "../../podcasts/schedule/scheduler.ts";
 import type { Store } from "../../store/shared/contract.ts";
-import type { EventHub } from "../api/event-hub.ts";
 import type { Authenticate } from "../auth/authenticate.ts";
-import type { Metrics } from "../metrics.ts";
-import type { ReadClient, ServerUrlOf } from "./client-address.ts";
-import type { Logger } from "./exchange.ts";
+import type { ReadClient, ServerUrlOf } from "../wire/client-address.ts";
+import type { Logger } from "../wire/exchange.ts";
+import type { EventHub } from "./event-hub.ts";
+
+export interface OutcomeCounter {
+  /** Outcome N is that of operation N. One without a `code` is a success. */
+  countOutcomes(
+    operations: readonly (object | { readonly kind: Change["kind"] })[],
+    outcomes: readonly (object | { readonly code: string })[],
+  ): void;
+}
 
 /** Dependencies of the handlers. */
 export interface Services {
   readonly config: Config;
   readonly store: Store;
   readonly apps: AppSync;
-  readonly metrics: Metrics | undefined;
+  /** Counts operations by their outcome. */
+  readonly outcomes: OutcomeCounter | undefined;
   /** Undefined on a server without accounts. */
   readonly accounts: Accounts | undefined;
   /** These exist if `accounts` does. */

@@ -1,15 +1,9 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fc, runs } from "../../test/support/properties.ts";
-import { RequestFailure } from "../errors/catalog.ts";
-import {
-  readFieldsQuery,
-  readImportQuery,
-  readListQuery,
-  readPageQuery,
-  readPodcastQuery,
-  requireNoQuery,
-} from "./query.ts";
+import { fc, runs } from "../../../test/support/properties.ts";
+import { RequestFailure } from "../../errors/catalog.ts";
+import { readPageQuery, requireNoQuery } from "../../jsonapi/query.ts";
+import { readFieldsQuery, readImportQuery, readListQuery, readPodcastQuery } from "./queries.ts";
 
 const EVERYTHING = { fields: undefined, podcastFields: undefined, includesPodcast: false };
 

@@ -1,0 +1,45 @@
+/** Identifies a user. Every key of a store starts with it, and every query selects by it. */
+export type UserId = number;
+
+/** The one user of a server without accounts. */
+export const LOCAL_USER: UserId = 1;
+
+/** The user who writes, and the conditions under which the store accepts the write. */
+export interface Caller {
+  readonly user: UserId;
+  /** Hash of the request's credential; undefined when there is none to revoke. */
+  readonly credentialHash: string | undefined;
+  /**
+   * Stored hash of the password, if the request was not made with a credential. It must not have changed, and the account
+   * must not be disabled.
+   */
+  readonly passwordHash?: string | undefined;
+  /** Maximum length of the user's list. */
+  readonly maxSubscriptions: number;
+  /** The user must be an administrator whose account is not disabled. */
+  readonly requiresAdmin?: boolean;
+  /** Who acts, for the audit log; the command line unless given. */
+  readonly actor?: Actor;
+}
+
+/** Who did something, and from which address; empty if it was done on the server itself. */
+export interface Actor {
+  readonly name: string;
+  readonly address: string;
+}
+
+/** Not the name of an account, which cannot contain a space. */
+export const COMMAND_LINE: Actor = { name: "command line", address: "" };
+
+/** No quota. A number that every engine can compare. */
+export const UNLIMITED = Number.MAX_SAFE_INTEGER;
+
+/** A caller without a credential that could be revoked: the local user, the command line, the server itself. */
+export function asUser(user: UserId): Caller {
+  return { user, credentialHash: undefined, maxSubscriptions: UNLIMITED };
+}
+
+/** The account was deleted or disabled, or the caller's credential revoked or expired. Nothing was written. */
+export class AccessRevoked extends Error {
+  override readonly name = "AccessRevoked";
+}

@@ -1,0 +1,133 @@
+import {
+  PAGE_PARAMETERS,
+  type PageQuery,
+  type Parameters,
+  readFields,
+  readPage,
+  readParameters,
+  readPositive,
+  reject,
+} from "../../jsonapi/query.ts";
+import { readFeedUrl } from "../../lists/feed-url.ts";
+import { isState } from "../../lists/state.ts";
+import {
+  PODCAST_FIELDS,
+  PODCAST_TYPE,
+  type PodcastField,
+  SUBSCRIPTION_FIELDS,
+  SUBSCRIPTION_TYPE,
+  type SubscriptionField,
+} from "./documents/resource.ts";
+
+/** Which fields of subscriptions and their podcasts to send. Undefined means all fields. */
+export interface FieldsQuery {
+  readonly fields?: readonly SubscriptionField[] | undefined;
+  readonly podcastFields?: readonly PodcastField[] | undefined;
+  readonly includesPodcast?: boolean;
+}
+
+export interface ListQuery extends PageQuery, FieldsQuery {
+  /** Only the subscription to this feed. */
+  readonly filter: { readonly feedUrl: string; readonly normalizedUrl: string } | undefined;
+}
+
+/**
+ * Query string of a request for the list of subscriptions. Unknown parameters are rejected: ignoring a filter would return
+ * wrong results.
+ */
+export function readListQuery(query: string): ListQuery {
+  const parameters = readParameters(query, [...PAGE_PARAMETERS, ...SELECTION_PARAMETERS, FEED_URL_PARAMETER]);
+  return { ...readPage(parameters), ...readSelection(parameters), filter: readFilter(parameters) };
+}
+
+export interface ActionListQuery extends PageQuery {
+  /** Only actions for this feed. */
+  readonly feedUrl: string | undefined;
+}
+
+export function readActionListQuery(query: string): ActionListQuery {
+  const parameters = readParameters(query, [...PAGE_PARAMETERS, FEED_URL_PARAMETER]);
+  const feedUrl = parameters.get(FEED_URL_PARAMETER);
+  if (feedUrl !== undefined && "errorCode" in readFeedUrl(feedUrl)) reject(FEED_URL_PARAMETER, "must be a feed URL");
+  return { ...readPage(parameters), feedUrl };
+}
+
+const FEED_URL_PARAMETER = "filter[feed_url]";
+
+function readFilter(parameters: Parameters): ListQuery["filter"] {
+  const feedUrl = parameters.get(FEED_URL_PARAMETER);
+  if (feedUrl === undefined) return undefined;
+  const parsed = readFeedUrl(feedUrl);
+  return "normalizedUrl" in parsed
+    ? { feedUrl, normalizedUrl: parsed.normalizedUrl }
+    : reject(FEED_URL_PARAMETER, "must be a feed URL");
+}
+
+export const DEFAULT_CHANGES_PAGE_SIZE = 500;
+
+export const MAX_CHANGES_PAGE_SIZE = 1_000;
+
+export interface ChangesQuery {
+  /** Undefined to start from the beginning. */
+  readonly after: string | undefined;
+  readonly size: number;
+}
+
+/** Reads the query string of a request for the changes to a list. */
+export function readChangesQuery(query: string): ChangesQuery {
+  const parameters = readParameters(query, ["page[after]", "page[size]"]);
+  const after = parameters.get("page[after]");
+  if (after !== undefined && !isState(after)) reject("page[after]", "must be a `state` from an earlier response");
+  return { after, size: readChangesSize(parameters) };
+}
+
+function readChangesSize(parameters: Parameters): number {
+  const meta = { page: { maxSize: MAX_CHANGES_PAGE_SIZE } };
+  return readPositive(parameters, "page[size]", MAX_CHANGES_PAGE_SIZE, meta) ?? DEFAULT_CHANGES_PAGE_SIZE;
+}
+
+/** Reads the query string of a request for removed subscriptions: how many recorded removals to look at. */
+export function readRemovalsQuery(query: string): Pick<ChangesQuery, "size"> {
+  return { size: readChangesSize(readParameters(query, ["page[size]"])) };
+}
+
+/** Reads the query string of a request for one subscription. */
+export function readFieldsQuery(query: string): FieldsQuery {
+  return readSelection(readParameters(query, SELECTION_PARAMETERS));
+}
+
+/** Reads the query string of a request for one podcast. */
+export function readPodcastQuery(query: string): FieldsQuery {
+  return {
+    podcastFields: readFields(
+      readParameters(query, [PODCAST_FIELDS_PARAMETER]),
+      PODCAST_FIELDS_PARAMETER,
+      PODCAST_FIELDS,
+    ),
+  };
+}
+
+const SUBSCRIPTION_FIELDS_PARAMETER = `fields[${SUBSCRIPTION_TYPE}]`;
+
+const PODCAST_FIELDS_PARAMETER = `fields[${PODCAST_TYPE}]`;
+
+const INCLUDE_PARAMETER = "include";
+
+const SELECTION_PARAMETERS = [SUBSCRIPTION_FIELDS_PARAMETER, INCLUDE_PARAMETER, PODCAST_FIELDS_PARAMETER];
+
+function readSelection(parameters: Parameters): FieldsQuery {
+  const include = parameters.get(INCLUDE_PARAMETER) ?? "";
+  if (include !== "" && include !== PODCAST_TYPE) reject(INCLUDE_PARAMETER, `must be ${PODCAST_TYPE}`);
+  return {
+    fields: readFields(parameters, SUBSCRIPTION_FIELDS_PARAMETER, SUBSCRIPTION_FIELDS),
+    podcastFields: readFields(parameters, PODCAST_FIELDS_PARAMETER, PODCAST_FIELDS),
+    includesPodcast: include !== "",
+  };
+}
+
+/** Query string of a request to import a file: whether it is a dry run. */
+export function readImportQuery(query: string): { readonly dryRun: boolean } {
+  const value = readParameters(query, ["dryRun"]).get("dryRun") ?? "false";
+  if (value !== "true" && value !== "false") reject("dryRun", "must be true or false");
+  return { dryRun: value === "true" };
+}

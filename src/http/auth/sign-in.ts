@@ -1,0 +1,94 @@
+import { MAX_TOKENS } from "../../accounts/accounts.ts";
+import { MAX_IDENTITIES } from "../../accounts/linked-users.ts";
+import { MAX_PASSKEYS } from "../../accounts/passkeys.ts";
+import type { AccountRefusal } from "../../accounts/refusals.ts";
+import { type ErrorCode, failure, type RequestFailure } from "../../errors/catalog.ts";
+import type { Principal } from "../wire/access.ts";
+import type { ReadClient } from "../wire/client-address.ts";
+import type { Request } from "../wire/exchange.ts";
+import { retryAfter } from "./authenticate.ts";
+
+/** Actions that cannot be undone, or give lasting access, need a sign-in this recent, in case a browser was left open. */
+const RECENT_SIGN_IN_MS = 10 * 60 * 1_000;
+
+const MAX_USER_AGENT = 200;
+
+/** Logged for fail2ban. Without the name, because people type their password into the wrong field. */
+export function logFailedSignIn(
+  { raw, log }: Request,
+  readClient: ReadClient,
+  way: "password" | "app" | "passkey" | "oidc",
+): void {
+  log.warn({ client: readClient(raw).address, way }, "failed sign-in");
+}
+
+export function requireRecentSignIn({ authenticatedAt }: Principal, now: Date): void {
+  // A sign-in that seems to lie ahead was before the clock was set back, nobody knows how long ago.
+  if (Math.abs(now.getTime() - authenticatedAt.getTime()) > RECENT_SIGN_IN_MS) throw failure("recent-sign-in-required");
+}
+
+export function userAgentOf({ headers }: Request): string {
+  return (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
+}
+
+const CREDENTIAL_LIMITS = {
+  token: ["too-many-tokens", MAX_TOKENS],
+  passkey: ["too-many-passkeys", MAX_PASSKEYS],
+  identity: ["too-many-identities", MAX_IDENTITIES],
+} as const;
+
+/** `passwordAttribute` names the attribute that contains the password; `added` is the kind of credential to add. */
+export function toFailure(
+  refusal: AccountRefusal,
+  passwordAttribute: "password" | "current_password",
+  added: keyof typeof CREDENTIAL_LIMITS = "token",
+): RequestFailure {
+  switch (refusal.reason) {
+    case "too-often":
+      return failure("too-many-attempts", retryAfter(refusal.waitMs));
+    case "invalid":
+      return invalidAttribute(refusal.member, refusal.detail);
+    case "wrong-password":
+      if (passwordAttribute === "password") return failure("sign-in-failed");
+      return failure("wrong-password", { source: { pointer: `/data/attributes/${passwordAttribute}` } });
+    case "name-taken":
+      return failure("name-taken", { source: { pointer: "/data/attributes/name" } });
+    case "invalid-invitation":
+      return failure("invalid-invitation", { source: { pointer: "/data/attributes/invitation" } });
+    case "sign-up-closed":
+      return failure("sign-up-closed");
+    case "no-password":
+    case "last-admin":
+    case "identity-taken":
+      return failure(refusal.reason);
+    case "invalid-passkey":
+      return failure("invalid-passkey", { source: { pointer: "/data/attributes/passkey" } });
+    case "full": {
+      const [code, max] = CREDENTIAL_LIMITS[added];
+      return failure(code, { max, meta: { max } });
+    }
+    case "gone":
+      return failure("invalid-credentials");
+    case "disabled":
+      return failure("account-disabled");
+    case "invalid-link":
+      return failure("invalid-reset-link", { source: { pointer: "/data/attributes/link" } });
+  }
+}
+
+export const INVALID_ATTRIBUTE_CODES = {
+  name: "invalid-name",
+  password: "invalid-password",
+  current_password: "invalid-password",
+  label: "invalid-label",
+  invitation: "invalid-attribute",
+  link: "invalid-attribute",
+  note: "invalid-attribute",
+  revoke_tokens: "invalid-attribute",
+  role: "invalid-attribute",
+  disabled: "invalid-attribute",
+} as const satisfies Record<string, ErrorCode>;
+
+export function invalidAttribute(name: keyof typeof INVALID_ATTRIBUTE_CODES, reason: string): RequestFailure {
+  return failure(INVALID_ATTRIBUTE_CODES[name], { reason, source: { pointer: `/data/attributes/${name}` } });
+}
