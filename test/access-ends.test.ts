@@ -63,7 +63,7 @@ async function newPerson(): Promise<Person> {
     const label = kind === "passkey" ? JSON.stringify(["phone", "AA", "AA", 0]) : "";
     const credential = { id: randomUUID(), kind, user, scope: "write", label, createdAt: clock.now } as const;
     const added = { ...credential, usedAt: clock.now, expiresAt: undefined };
-    await store.accounts.addCredential(asUser(user), { credential: added, hash: hashSecret(secret), atMost: 9 });
+    await store.accounts.addCredential(asUser(user), { credential: added, hash: hashSecret(secret) });
     return { id: credential.id, headers: kind === "token" ? bearer(secret) : cookie(secret) };
   };
   const methods = { passkey: await open("passkey"), identity: await open("identity") };
@@ -297,7 +297,6 @@ test("access: a token expires before the last byte of the request → 401, nothi
   await store.accounts.addCredential(asUser(who.user), {
     credential: { ...credential, createdAt: clock.now, usedAt: clock.now, expiresAt },
     hash: hashSecret(secret),
-    atMost: 9,
   });
   const way = WAYS["/v1/subscriptions"]?.["POST"];
   assert.ok(way);

@@ -53,7 +53,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
   ],
   "src/jsonapi": ["src/errors", "src/util", "secure-json-parse", "node:buffer"],
   "src/http/wire": [
-    ...["src/accounts", "src/config", "src/errors", "src/jsonapi", "src/util", "find-my-way", "pino"],
+    ...["src/accounts", "src/apps", "src/config", "src/errors", "src/jsonapi", "src/util", "find-my-way", "pino"],
     ...node("crypto", "events", "http", "net", "os", "stream", "timers", "timers/promises", "util"),
     ...node("worker_threads", "zlib"),
   ],

@@ -1,4 +1,5 @@
 import type { Actor, Caller, UserId } from "./caller.ts";
+import type { CredentialKind } from "./credential-kinds.ts";
 
 export interface Account {
   readonly user: UserId;
@@ -12,27 +13,9 @@ export interface Account {
   readonly disabledAt: Date | undefined;
 }
 
-/**
- * What is accepted instead of a password. Only the hash of a secret is stored. Kinds without a secret store another hash or
- * a key: `signing-key` a public key (`signatures.ts`), `denied-login` the hash that the token would have had,
- * `passkey` and `used-challenge` hashes of public values (`passkeys.ts`), `identity` the hash of an identity provider's user
- * (`identities.ts`). A `disabled-token` is a token of a disabled account; it becomes a token again when the account is
- * enabled.
- */
 export interface Credential {
   readonly id: string;
-  readonly kind:
-    | "token"
-    | "disabled-token"
-    | "session"
-    | "passkey"
-    | "identity"
-    | "password-reset"
-    | "invitation"
-    | "setup"
-    | "signing-key"
-    | "denied-login"
-    | "used-challenge";
+  readonly kind: CredentialKind;
   /** `NOBODY` for an invitation, a setup link or a signing key. */
   readonly user: UserId;
   readonly scope: Scope;
@@ -94,7 +77,7 @@ export interface NewAccountState {
   /** The local user has an account, or had one that was deleted. */
   readonly isLocalUserTaken: boolean;
   /** The kind of the credential whose hash is `NewAccount.invitationHash`. */
-  readonly invitationKind: Credential["kind"] | undefined;
+  readonly invitationKind: CredentialKind | undefined;
 }
 
 export interface NewAccountDecision {
@@ -135,8 +118,6 @@ export interface NewPassword {
 export interface NewCredential {
   readonly credential: Credential;
   readonly hash: string;
-  /** Add it only if the user has fewer credentials of its kind than this. */
-  readonly atMost: number;
   /** Add it only if this is still the hash of the user's password. */
   readonly passwordHash?: string;
 }
@@ -175,15 +156,15 @@ export interface AccountStore {
    */
   delete(caller: Caller, at: Date, user?: UserId): Promise<"deleted" | "gone" | "last-admin">;
 
-  /** `gone` if the account does not exist or is disabled. */
+  /** `gone` if the account does not exist or is disabled; `full` if the user has the maximum of its kind. */
   addCredential(caller: Caller, credential: NewCredential): Promise<"added" | "full" | "gone">;
   findCredential(hash: string): Promise<Credential | undefined>;
   /** Oldest first. */
-  listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]>;
+  listCredentials(user: UserId, kind: CredentialKind): Promise<readonly Credential[]>;
   /** Removes a credential of the caller, or an invitation if the caller is an administrator. */
   removeCredential(
     caller: Caller,
-    kind: Credential["kind"],
+    kind: CredentialKind,
     id: string,
     at: Date,
     sessionsToEnd?: SessionsToEnd,

@@ -6,7 +6,6 @@ import {
   type IssuedCredential,
   isValidAt,
   lastUse,
-  type NewCredential,
   type NewPassword,
   type RequestedCredential,
   type Scope,
@@ -15,6 +14,7 @@ import {
 import { Attempts, type Networks } from "./attempts.ts";
 import { AccessRevoked, asUser, type Caller, COMMAND_LINE, LOCAL_USER, type UserId } from "./caller.ts";
 import { CredentialCache, waitForCachesToExpire } from "./credential-cache.ts";
+import { type CredentialKind, rulesOf, type UserManagedKind } from "./credential-kinds.ts";
 import { FailedGuesses } from "./failed-guesses.ts";
 import { NAME_RULES, OIDC_PREFIX, readName, referenceOf } from "./names.ts";
 import { hashPassword, validatePassword, verifyPassword } from "./passwords.ts";
@@ -30,14 +30,6 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 export const SESSION_MS = 90 * DAY_MS;
 /** How stale `usedAt` may be. */
 const TOUCH_MS = 5 * 60 * 1_000;
-
-export const MAX_TOKENS = 100;
-export const MAX_SESSIONS = 100;
-
-/** Kinds of credentials that users manage themselves. */
-export type UserManagedKind = "token" | "session" | "passkey" | "identity";
-/** Removing one of these ends the sessions that may have been opened with it, as a new password does. */
-const SIGN_IN_KINDS: ReadonlySet<Credential["kind"]> = new Set(["passkey", "identity"]);
 
 /** The SHA-256 of a secret, in base64url. A secret has 256 random bits, so a slower hash would add nothing. */
 export function hashSecret(secret: string): string {
@@ -71,12 +63,12 @@ export class Accounts {
   }
 
   /** The credential with this secret; undefined if it is unknown, revoked, expired or of another kind. */
-  async verifyCredential(secret: string, kind: Credential["kind"], at: Date): Promise<VerifiedCredential | undefined> {
+  async verifyCredential(secret: string, kind: CredentialKind, at: Date): Promise<VerifiedCredential | undefined> {
     return secret.length > MAX_SECRET ? undefined : this.verifyHash(hashSecret(secret), kind, at);
   }
 
   /** The same, given the hash of the secret, for callers that have already verified the secret in another way. */
-  async verifyHash(hash: string, kind: Credential["kind"], at: Date): Promise<VerifiedCredential | undefined> {
+  async verifyHash(hash: string, kind: CredentialKind, at: Date): Promise<VerifiedCredential | undefined> {
     const find = () => this.verifyUncached(hash, kind, at);
     const credential = await this.#cache.get(`${kind} ${hash}`, find);
     // A cached session may look expired only because its last use is newer than the cached one.
@@ -89,7 +81,7 @@ export class Accounts {
   }
 
   /** `verifyHash` without the cache. */
-  async verifyUncached(hash: string, kind: Credential["kind"], at: Date): Promise<VerifiedCredential | undefined> {
+  async verifyUncached(hash: string, kind: CredentialKind, at: Date): Promise<VerifiedCredential | undefined> {
     const credential = await this.findCredential(hash);
     if (credential?.kind !== kind || !isValidAt(credential, at)) return undefined;
     if (credential.usedAt === undefined || at.getTime() - credential.usedAt.getTime() >= TOUCH_MS) {
@@ -140,10 +132,9 @@ export class Accounts {
     label: string,
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
-    const conditions = { atMost: MAX_SESSIONS, ...(passwordHash === undefined ? {} : { passwordHash }) };
     for (;;) {
       const session = { kind: "session", user, scope: "write", label, expiresAt: addMs(at, SESSION_MS) } as const;
-      const issued = await this.issue({ ...asUser(user), credentialHash }, session, "", at, conditions);
+      const issued = await this.issue({ ...asUser(user), credentialHash }, session, "", at, passwordHash);
       if (!isAccountRefusal(issued)) return issued;
       if (issued.reason !== "full") return { reason: "wrong-password" };
       const sessions = await this.#store.listCredentials(user, "session");
@@ -327,11 +318,11 @@ export class Accounts {
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     const token = { kind: "token", user: caller.user, scope, label, expiresAt } as const;
-    return this.issue(caller, token, TOKEN_PREFIX, at, { atMost: MAX_TOKENS });
+    return this.issue(caller, token, TOKEN_PREFIX, at);
   }
 
   /** Oldest first, including expired ones. */
-  listCredentials(user: UserId, kind: Credential["kind"]): Promise<readonly Credential[]> {
+  listCredentials(user: UserId, kind: CredentialKind): Promise<readonly Credential[]> {
     return this.#store.listCredentials(user, kind);
   }
 
@@ -343,7 +334,7 @@ export class Accounts {
     at: Date,
     keepSession?: string,
   ): Promise<boolean> {
-    const sessionsToEnd = SIGN_IN_KINDS.has(kind) ? { except: keepSession } : undefined;
+    const sessionsToEnd = rulesOf(kind).endsSessions ? { except: keepSession } : undefined;
     const isRemoved = await this.#store.removeCredential(caller, kind, id, at, sessionsToEnd);
     await waitForCachesToExpire();
     return isRemoved;
@@ -353,16 +344,16 @@ export class Accounts {
     return this.#store.replaceLabel(hash, expected, label);
   }
 
-  /** Creates a secret and adds its credential. */
+  /** Creates a secret and adds its credential, only if `passwordHash`, if given, is still that of the user. */
   async issue(
     caller: Caller,
     requested: RequestedCredential,
     prefix: string,
     at: Date,
-    conditions: Pick<NewCredential, "atMost" | "passwordHash">,
+    passwordHash?: string,
   ): Promise<IssuedCredential | AccountRefusal> {
     const secret = prefix + randomBytes(32).toString("base64url");
-    const credential = await this.addCredential(caller, requested, hashSecret(secret), at, conditions);
+    const credential = await this.addCredential(caller, requested, hashSecret(secret), at, passwordHash);
     return isAccountRefusal(credential) ? credential : { credential, secret };
   }
 
@@ -372,10 +363,14 @@ export class Accounts {
     requested: RequestedCredential,
     hash: string,
     at: Date,
-    conditions: Pick<NewCredential, "atMost" | "passwordHash">,
+    passwordHash?: string,
   ): Promise<Credential | AccountRefusal> {
     const credential = { ...requested, id: randomUUID(), createdAt: at, usedAt: undefined };
-    const outcome = await this.#store.addCredential(caller, { credential, hash, ...conditions });
+    const outcome = await this.#store.addCredential(caller, {
+      credential,
+      hash,
+      ...(passwordHash === undefined ? {} : { passwordHash }),
+    });
     return outcome === "added" ? credential : { reason: outcome };
   }
 

@@ -1,6 +1,7 @@
 import type { PageRange } from "../util/page-range.ts";
 import type { Account, Credential, NewAccount } from "./account-store.ts";
 import type { Caller, UserId } from "./caller.ts";
+import { type CredentialKind, rulesOf } from "./credential-kinds.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** How long the audit log keeps an entry. */
@@ -40,9 +41,8 @@ export function creationAction({ invitationHash, isCreatedByOperator }: NewAccou
 export type LoggedCredential = Pick<Credential, "kind" | "user" | "label">;
 
 /** The action that the audit log records for a change of a credential; undefined if it records none. */
-export function credentialAction(what: "created" | "revoked", kind: Credential["kind"]): AuditAction | undefined {
-  if (kind === "invitation") return `invitation-${what}`;
-  return kind === "password-reset" && what === "created" ? "reset-link-created" : undefined;
+export function credentialAction(what: "created" | "revoked", kind: CredentialKind): AuditAction | undefined {
+  return rulesOf(kind)[what];
 }
 
 /** What an administrator can do with an account, and what the audit log records for it. */

@@ -14,8 +14,6 @@ export const INVITATION_DAYS = 7;
 export const INVITATION_PREFIX = "emi_";
 const RESET_PREFIX = "emr_";
 
-export const MAX_INVITATIONS = 1_000;
-export const MAX_RESET_LINKS = 10;
 /** Maximum number of users seen today that a process remembers. */
 const MAX_SEEN = 10_000;
 
@@ -84,10 +82,8 @@ export class People {
     link: Pick<Credential, "user" | "label" | "expiresAt"> & { kind: "invitation" | "setup" | "password-reset" },
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
-    const isReset = link.kind === "password-reset";
-    const prefix = isReset ? RESET_PREFIX : INVITATION_PREFIX;
-    const atMost = isReset ? MAX_RESET_LINKS : MAX_INVITATIONS;
-    return this.#accounts.issue(caller, { scope: "write", ...link }, prefix, at, { atMost });
+    const prefix = link.kind === "password-reset" ? RESET_PREFIX : INVITATION_PREFIX;
+    return this.#accounts.issue(caller, { scope: "write", ...link }, prefix, at);
   }
 
   /** Records that the user was seen today. Costs the database one write per user, day and process. */

@@ -15,7 +15,6 @@ export interface IdentifiedUser extends StoredAccount {
   readonly linkHash: string | undefined;
 }
 
-export const MAX_IDENTITIES = 10;
 const MAX_LABEL = 100;
 
 /**
@@ -46,7 +45,7 @@ export async function linkIdentity(
   if (owner !== undefined && owner.account.user !== user) return { reason: "identity-taken" };
   const hash = hashIdentity(identity);
   const link = { kind: "identity", user, scope: "write", label: shorten(label), expiresAt: undefined } as const;
-  const added = await accounts.addCredential(caller, link, hash, at, { atMost: MAX_IDENTITIES });
+  const added = await accounts.addCredential(caller, link, hash, at);
   if (!isAccountRefusal(added) || added.reason !== "gone") return added;
   const existing = await accounts.findCredential(hash);
   return existing?.user === user ? existing : { reason: "identity-taken" };

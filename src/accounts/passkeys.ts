@@ -7,11 +7,8 @@ import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
 import type { Signatures } from "./signatures.ts";
 import { issueTicket, readTicket, type Ticket } from "./tickets.ts";
 
-export const MAX_PASSKEYS = 20;
 /** How long the user has to confirm on their device. */
 export const CHALLENGE_MS = 5 * 60 * 1_000;
-/** Used challenges are stored until the first sweep after they expire. */
-const MAX_USED_CHALLENGES = 1_000;
 /** Maximum length of a credential id in WebAuthn, in base64url. */
 const MAX_CREDENTIAL_ID = 1_364;
 /** EdDSA, ES256 and RS256: every authenticator supports at least one of them. */
@@ -84,7 +81,7 @@ export class Passkeys {
     if (created === undefined || !(await challenge.use(caller))) return { reason: "invalid-passkey" };
     const label = writeStored({ name, ...created });
     const passkey = { kind: "passkey", user, scope: "write", label, expiresAt: undefined } as const;
-    const added = await this.#accounts.addCredential(caller, passkey, hashId(created.id), at, { atMost: MAX_PASSKEYS });
+    const added = await this.#accounts.addCredential(caller, passkey, hashId(created.id), at);
     if (!isAccountRefusal(added)) return { credential: added, name };
     return added.reason === "gone" ? { reason: "invalid-passkey" } : added;
   }
@@ -145,9 +142,7 @@ export class Passkeys {
         const { user } = caller;
         const used = { kind: "used-challenge", user, scope: "read", label: "", expiresAt } as const;
         const hash = hashSecret(`challenge ${random}`);
-        return !isAccountRefusal(
-          await this.#accounts.addCredential(caller, used, hash, at, { atMost: MAX_USED_CHALLENGES }),
-        );
+        return !isAccountRefusal(await this.#accounts.addCredential(caller, used, hash, at));
       },
     };
   }

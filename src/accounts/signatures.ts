@@ -8,8 +8,6 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 const SIGNING_MS = 30 * DAY_MS;
 /** How long a key is accepted: until everything it has signed has expired. */
 const ACCEPTED_MS = 120 * DAY_MS;
-/** Each start of a process adds a key. Beyond this number, a process verifies only its own signatures. */
-const MAX_KEYS = 10_000;
 const MAX_CACHED = 10_000;
 
 interface SigningKey {
@@ -78,7 +76,7 @@ export class Signatures {
     const id = publicKey.export({ format: "jwk" }).x ?? "";
     const expiresAt = new Date(at.getTime() + ACCEPTED_MS);
     const key = { kind: "signing-key", user: NOBODY, scope: "read", label: "", expiresAt } as const;
-    await this.#accounts.addCredential(asUser(NOBODY), key, id, at, { atMost: MAX_KEYS });
+    await this.#accounts.addCredential(asUser(NOBODY), key, id, at);
     return { id, privateKey, createdAt: at.getTime() };
   }
 }

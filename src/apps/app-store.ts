@@ -4,7 +4,7 @@ import type { KeyedAction, StoredAction } from "./episode-actions.ts";
 import type { Progress, SyncKind, SyncState } from "./marks.ts";
 
 /** An installation of an app. */
-export interface Client {
+export interface AppClient {
   /** Identifies it among the user's clients: by its token, else its device, else its user agent. About 100 characters. */
   readonly key: string;
   /** Id of the device that it syncs as, if any. */
@@ -52,7 +52,7 @@ export interface Spelling {
 /** What a poll or an upload records, in one transaction. */
 export interface SyncRecord {
   readonly kind: SyncKind;
-  readonly client: Client;
+  readonly client: AppClient;
   /** Uploaded actions get their sequence numbers from the store. */
   readonly progress: Progress | { readonly actions: readonly KeyedAction[] };
   readonly spellings: readonly Spelling[];
@@ -69,7 +69,7 @@ export interface AppStore {
    * The sync state of a client, with the newest mark at or before the timestamp `since`. Rejects with `AccessRevoked` if
    * the account was deleted.
    */
-  state(user: UserId, kind: SyncKind, client: Client, since: number): Promise<SyncState>;
+  state(user: UserId, kind: SyncKind, client: AppClient, since: number): Promise<SyncState>;
   /** Returns the timestamp for the client. Its mark is durable. */
   recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number>;
   /** All spellings of the feeds with these normalized URLs. */
@@ -84,7 +84,7 @@ export interface AppStore {
   /** In the order of their ids. */
   devices(user: UserId): Promise<readonly Device[]>;
   /** Creates the device of the client if it is new, and applies the changes. */
-  saveDevice(caller: Caller, client: Client, changes: DeviceChanges, at: Date): Promise<void>;
+  saveDevice(caller: Caller, client: AppClient, changes: DeviceChanges, at: Date): Promise<void>;
   /** False if there is no such device. */
   changeDevice(caller: Caller, id: string, changes: DeviceChanges, at: Date): Promise<boolean>;
   /** False if there is no such device. */

@@ -1,6 +1,6 @@
 import { hash, randomBytes } from "node:crypto";
 import type { Credential, RequestedCredential } from "../accounts/account-store.ts";
-import { type Accounts, hashSecret, MAX_TOKENS, TOKEN_PREFIX } from "../accounts/accounts.ts";
+import { type Accounts, hashSecret, TOKEN_PREFIX } from "../accounts/accounts.ts";
 import type { Caller } from "../accounts/caller.ts";
 import type { AccountRefusal } from "../accounts/refusals.ts";
 import type { Signatures } from "../accounts/signatures.ts";
@@ -21,7 +21,6 @@ export interface AppLogin extends AppLoginOrigin {
 export const APP_LOGIN_MS = 20 * 60 * 1_000;
 /** The expiry of a login further ahead is made up. One beyond `APP_LOGIN_MS` was issued before the clock was set back. */
 const MAX_LEFT_MS = 24 * 60 * 60 * 1_000;
-const MAX_DENIALS = 1_000;
 
 /** The app that asks for access. */
 export interface AppLoginOrigin {
@@ -68,7 +67,7 @@ export function allowAppLogin(
   at: Date,
 ): Promise<Credential | AccountRefusal> {
   const token = { kind: "token", user: caller.user, scope: "write", label, expiresAt: undefined } as const;
-  return decide(accounts, caller, token, tokenHash, at, MAX_TOKENS);
+  return decide(accounts, caller, token, tokenHash, at);
 }
 
 /** From now on this login cannot be allowed. Safe to repeat. */
@@ -79,7 +78,7 @@ export function denyAppLogin(
   at: Date,
 ): Promise<Credential | AccountRefusal> {
   const denial = { kind: "denied-login", user: caller.user, scope: "read", label: "", expiresAt } as const;
-  return decide(accounts, caller, denial, tokenHash, at, MAX_DENIALS);
+  return decide(accounts, caller, denial, tokenHash, at);
 }
 
 /** `gone` if the login was already decided differently, or by another user. */
@@ -89,10 +88,9 @@ async function decide(
   decision: RequestedCredential,
   tokenHash: string,
   at: Date,
-  atMost: number,
 ): Promise<Credential | AccountRefusal> {
   const existing = await accounts.findCredential(tokenHash);
-  if (existing === undefined) return accounts.addCredential(caller, decision, tokenHash, at, { atMost });
+  if (existing === undefined) return accounts.addCredential(caller, decision, tokenHash, at);
   const isSame = existing.kind === decision.kind && existing.user === caller.user;
   return isSame ? existing : { reason: "gone" };
 }

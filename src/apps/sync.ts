@@ -9,8 +9,8 @@ import type { PageRange } from "../util/page-range.ts";
 import { forEachInTurns, slicesOf, yieldTurn } from "../util/turns.ts";
 import {
   type ActionPage,
+  type AppClient,
   type AppStore,
-  type Client,
   isDeviceId,
   MAX_DEVICES,
   type Spelling,
@@ -75,7 +75,7 @@ export class AppSync {
   }
 
   /** Changes since that timestamp that the client has not received. 0 means a first sync, without removals. */
-  async feedsSince(caller: Caller, client: Client, since: number, at: Date): Promise<FeedChanges> {
+  async feedsSince(caller: Caller, client: AppClient, since: number, at: Date): Promise<FeedChanges> {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "feeds", client, since);
     const { from, known } = startOf(state, since);
@@ -113,7 +113,7 @@ export class AppSync {
    */
   async #dueRemovals(
     user: UserId,
-    client: Client,
+    client: AppClient,
     removals: ChangeRows["removals"],
     known: number,
   ): Promise<{ readonly remove: readonly string[]; readonly outdated: readonly Spelling[] }> {
@@ -151,7 +151,7 @@ export class AppSync {
   /** Adds, then removes. A feed in both, spelled differently, stays: the app has only changed its URL. */
   async changeFeeds(
     caller: Caller,
-    client: Client,
+    client: AppClient,
     { add, remove }: { readonly add: readonly string[]; readonly remove: readonly string[] },
     at: Date,
   ): Promise<UploadResult> {
@@ -192,7 +192,7 @@ export class AppSync {
   }
 
   /** Replaces the list with the uploaded one. Feeds that others add at the same time stay. */
-  async replaceFeeds(caller: Caller, client: Client, urls: readonly string[], at: Date): Promise<UploadResult> {
+  async replaceFeeds(caller: Caller, client: AppClient, urls: readonly string[], at: Date): Promise<UploadResult> {
     const kept = new Set<string>();
     await forEachInTurns(urls, (url) => kept.add(feedKeyOf(url) ?? ""));
     const remove: string[] = [];
@@ -266,7 +266,7 @@ export class AppSync {
   /** Actions uploaded since that timestamp; only those of one feed, if given. */
   async actionsSince(
     caller: Caller,
-    client: Client,
+    client: AppClient,
     since: number,
     podcast: string | undefined,
     at: Date,
@@ -316,7 +316,12 @@ export class AppSync {
   }
 
   /** Stores the valid actions and ignores the others. Actions never change the list. */
-  async addActions(caller: Caller, client: Client, items: readonly UploadedAction[], at: Date): Promise<UploadResult> {
+  async addActions(
+    caller: Caller,
+    client: AppClient,
+    items: readonly UploadedAction[],
+    at: Date,
+  ): Promise<UploadResult> {
     const rewritten = new Map<string, string>();
     const actions: KeyedAction[] = [];
     const keyOf = memoizeFeedKeyOf();

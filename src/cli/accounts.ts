@@ -1,6 +1,7 @@
 import { type Account, isValidAt } from "../accounts/account-store.ts";
-import { Accounts, MAX_TOKENS } from "../accounts/accounts.ts";
+import { Accounts } from "../accounts/accounts.ts";
 import { asUser } from "../accounts/caller.ts";
+import { CREDENTIAL_KINDS } from "../accounts/credential-kinds.ts";
 import { readName } from "../accounts/names.ts";
 import { type AccountRefusal, isAccountRefusal } from "../accounts/refusals.ts";
 import { AppSync } from "../apps/sync.ts";
@@ -108,7 +109,7 @@ export async function createToken(
       { label, scope: readOnly ? "read" : "write", expiresAt },
       terminal.context.now(),
     );
-    const full = `"${name}" already has the maximum of ${MAX_TOKENS} tokens. Revoke one that is no longer used: earmark token revoke ${name} ID`;
+    const full = `"${name}" already has the maximum of ${CREDENTIAL_KINDS.token.max} tokens. Revoke one that is no longer used: earmark token revoke ${name} ID`;
     if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued, full));
     terminal.say("Copy the token now; it is not shown again:");
     await terminal.write(`${issued.secret}\n`);

@@ -1,8 +1,9 @@
 import { isValidAt, NOBODY } from "../accounts/account-store.ts";
 import type { Accounts } from "../accounts/accounts.ts";
-import { INVITATION_DAYS, MAX_INVITATIONS, MAX_RESET_LINKS, People } from "../accounts/administration.ts";
+import { INVITATION_DAYS, People } from "../accounts/administration.ts";
 import type { AdminAction } from "../accounts/administration-store.ts";
 import { asUser } from "../accounts/caller.ts";
+import { CREDENTIAL_KINDS } from "../accounts/credential-kinds.ts";
 import { referenceOf } from "../accounts/names.ts";
 import { isAccountRefusal } from "../accounts/refusals.ts";
 import { roleOf, validateLabel } from "../http/api/documents/accounts.ts";
@@ -55,7 +56,7 @@ export async function createResetLink(terminal: Terminal, name: string): Promise
   await withPeople(terminal, async (people, accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
     const issued = await people.createResetLink(OPERATOR, user, terminal.context.now());
-    const full = `There are already ${MAX_RESET_LINKS} unused reset links for "${name}". Wait until one expires, or set a password: earmark user passwd ${name}`;
+    const full = `There are already ${CREDENTIAL_KINDS["password-reset"].max} unused reset links for "${name}". Wait until one expires, or set a password: earmark user passwd ${name}`;
     if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued, full));
     await writeLink(terminal, "/reset-password", issued.secret, `within a day to set a new password for "${name}"`);
   });
@@ -71,7 +72,7 @@ export async function invite(terminal: Terminal, days: string | undefined, note 
       note,
       expiresAt: new Date(now.getTime() + lifetimeDays * DAY_MS),
     });
-    const full = `There are already ${MAX_INVITATIONS} unused invitations. Revoke one: earmark user revoke-invitation ID`;
+    const full = `There are already ${CREDENTIAL_KINDS.invitation.max} unused invitations. Revoke one: earmark user revoke-invitation ID`;
     if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued, full));
     await writeLink(terminal, "/join", issued.secret, `within ${pluralize(lifetimeDays, "day")} to create one account`);
   });

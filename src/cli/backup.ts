@@ -1,5 +1,6 @@
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
+import { type CredentialKind, rulesOf } from "../accounts/credential-kinds.ts";
 import { engineFor } from "../store/open.ts";
 import { displayNameOf } from "../store/shared/options.ts";
 import { type Source, TABLES } from "../store/shared/tables.ts";
@@ -94,11 +95,6 @@ export async function restore(
 const KINDS = ["token", "session", "invitation"] as const;
 /** Named only if there are any: one, several. */
 const RARE_KINDS = { passkey: ["passkey", "passkeys"], identity: ["linked identity", "linked identities"] } as const;
-/** Other kinds that give access, and the kind that each is counted as. */
-const COUNTED_AS: Readonly<Record<string, (typeof KINDS)[number]>> = {
-  setup: "invitation",
-  "password-reset": "invitation",
-};
 
 /** "2 tokens, 1 session and 0 invitations": the valid credentials in a backup; undefined if there are none. */
 async function describeCredentials(source: Source, now: Date): Promise<string | undefined> {
@@ -112,10 +108,9 @@ async function describeCredentials(source: Source, now: Date): Promise<string | 
     for (const row of rows) {
       const expiresAt = Number(row[expiryColumn]);
       if (expiresAt !== 0 && expiresAt <= now.getTime()) continue;
-      const kind = COUNTED_AS[String(row[kindColumn])] ?? row[kindColumn];
       // Others, such as the public keys of app sessions, give no access without a password or token.
-      if (KINDS.some((known) => known === kind) || Object.hasOwn(RARE_KINDS, String(kind)))
-        counts.set(kind, (counts.get(kind) ?? 0) + 1);
+      const kind = rulesOf(row[kindColumn] as CredentialKind).inBackups;
+      if (kind !== undefined) counts.set(kind, (counts.get(kind) ?? 0) + 1);
     }
   }
   if (counts.size === 0) return undefined;

@@ -1,6 +1,7 @@
 import { type Credential, type IssuedCredential, isValidAt } from "../../accounts/account-store.ts";
-import { type Accounts, SESSION_MS, type UserManagedKind } from "../../accounts/accounts.ts";
+import { type Accounts, SESSION_MS } from "../../accounts/accounts.ts";
 import type { UserId } from "../../accounts/caller.ts";
+import { USER_MANAGED_KINDS, type UserManagedKind } from "../../accounts/credential-kinds.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import { type Passkeys, toPasskey } from "../../accounts/passkeys.ts";
 import { type AccountRefusal, isAccountRefusal } from "../../accounts/refusals.ts";
@@ -30,8 +31,6 @@ import {
 import { readPasswordReset } from "./documents/administration.ts";
 import { writeAccountExport } from "./documents/export.ts";
 import type { Services } from "./services.ts";
-
-const KINDS = ["token", "session", "passkey", "identity"] as const satisfies readonly UserManagedKind[];
 
 /** Handlers of `/v1/me`, which exists without accounts too. */
 export function createMeHandlers({ config, store, apps, accounts, clock }: Services) {
@@ -65,7 +64,7 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
     async export(call: Call): Promise<void> {
       const { request, response, caller } = call;
       const now = clock();
-      const owned = KINDS.map((kind) => validCredentials(accounts, caller.user, kind, now));
+      const owned = USER_MANAGED_KINDS.map((kind) => validCredentials(accounts, caller.user, kind, now));
       const credentials = (await Promise.all(owned)).flat();
       const [account, devices] = await Promise.all([accountOf(accounts, caller.user), apps.devices(caller.user)]);
       const readSubscriptionCount = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;

@@ -1,7 +1,8 @@
 import { isValidAt, NOBODY } from "../../accounts/account-store.ts";
 import type { Accounts } from "../../accounts/accounts.ts";
-import { MAX_INVITATIONS, MAX_RESET_LINKS, type People } from "../../accounts/administration.ts";
+import type { People } from "../../accounts/administration.ts";
 import { AccessRevoked, type UserId } from "../../accounts/caller.ts";
+import { CREDENTIAL_KINDS } from "../../accounts/credential-kinds.ts";
 import { isAccountRefusal } from "../../accounts/refusals.ts";
 import { failure } from "../../errors/catalog.ts";
 import { writeOne, writePage, writePageOf } from "../../jsonapi/document.ts";
@@ -82,7 +83,9 @@ export function createPeopleHandlers(
       const issued = await administer(call, () => people.createResetLink(caller, userOf(params), clock()));
       if (isAccountRefusal(issued)) {
         if (issued.reason === "gone") throw notFound("Account");
-        throw issued.reason === "full" ? tooMany(MAX_RESET_LINKS) : toFailure(issued, "password");
+        throw issued.reason === "full"
+          ? tooMany(CREDENTIAL_KINDS["password-reset"].max)
+          : toFailure(issued, "password");
       }
       const url = `${serverUrlOf(request.raw)}/reset-password#${issued.secret}`;
       respond(response, 201, JSON_API, writeOne(resetLinkResource(issued.credential, url)));
@@ -100,7 +103,7 @@ export function createPeopleHandlers(
       const { request, response, caller, maxBytes } = call;
       const wanted = readInvitation(await readJson(request, response, maxBytes), clock());
       const issued = await administer(call, () => people.invite(caller, clock(), wanted));
-      if (isAccountRefusal(issued)) throw tooMany(MAX_INVITATIONS);
+      if (isAccountRefusal(issued)) throw tooMany(CREDENTIAL_KINDS.invitation.max);
       const url = `${serverUrlOf(request.raw)}/join#${issued.secret}`;
       const data = invitationResource(issued.credential, basePath, url);
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });

@@ -141,7 +141,6 @@ describe("sessions", async () => {
       await server.store.accounts.addCredential(asUser(user), {
         credential,
         hash: hashSecret(newId()),
-        atMost: 100,
       });
     }
     assert.equal((await sessions(Cookie)).length, 25, "a page");

@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { isAccountRefusal } from "../../accounts/refusals.ts";
-import type { Client as AppClient } from "../../apps/app-store.ts";
+import type { AppClient } from "../../apps/app-store.ts";
 import { isDeviceId } from "../../apps/app-store.ts";
 import { APP_SESSION_MS, type AppSession, type AppSignIn, type AppUser, isSameName } from "../../apps/sign-in.ts";
 import { failure, type RequestFailure } from "../../errors/catalog.ts";

@@ -1,6 +1,4 @@
-import { MAX_TOKENS } from "../../accounts/accounts.ts";
-import { MAX_IDENTITIES } from "../../accounts/linked-users.ts";
-import { MAX_PASSKEYS } from "../../accounts/passkeys.ts";
+import { CREDENTIAL_KINDS } from "../../accounts/credential-kinds.ts";
 import type { AccountRefusal } from "../../accounts/refusals.ts";
 import { type ErrorCode, failure, type RequestFailure } from "../../errors/catalog.ts";
 import type { Principal } from "../wire/access.ts";
@@ -31,17 +29,17 @@ export function userAgentOf({ headers }: Request): string {
   return (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
 }
 
-const CREDENTIAL_LIMITS = {
-  token: ["too-many-tokens", MAX_TOKENS],
-  passkey: ["too-many-passkeys", MAX_PASSKEYS],
-  identity: ["too-many-identities", MAX_IDENTITIES],
+const TOO_MANY = {
+  token: "too-many-tokens",
+  passkey: "too-many-passkeys",
+  identity: "too-many-identities",
 } as const;
 
 /** `passwordAttribute` names the attribute that contains the password; `added` is the kind of credential to add. */
 export function toFailure(
   refusal: AccountRefusal,
   passwordAttribute: "password" | "current_password",
-  added: keyof typeof CREDENTIAL_LIMITS = "token",
+  added: keyof typeof TOO_MANY = "token",
 ): RequestFailure {
   switch (refusal.reason) {
     case "too-often":
@@ -64,8 +62,8 @@ export function toFailure(
     case "invalid-passkey":
       return failure("invalid-passkey", { source: { pointer: "/data/attributes/passkey" } });
     case "full": {
-      const [code, max] = CREDENTIAL_LIMITS[added];
-      return failure(code, { max, meta: { max } });
+      const { max } = CREDENTIAL_KINDS[added];
+      return failure(TOO_MANY[added], { max, meta: { max } });
     }
     case "gone":
       return failure("invalid-credentials");

@@ -1,6 +1,6 @@
 import type { VerifiedCredential } from "../../accounts/accounts.ts";
 import type { Caller } from "../../accounts/caller.ts";
-import type { Client as AppClient } from "../../apps/app-store.ts";
+import type { AppClient } from "../../apps/app-store.ts";
 
 /**
  * Who may use a route:

@@ -12,6 +12,7 @@ import {
 } from "../../accounts/account-store.ts";
 import { AUDIT_MS, isActiveAdmin } from "../../accounts/administration-store.ts";
 import type { Caller, UserId } from "../../accounts/caller.ts";
+import { rulesOf } from "../../accounts/credential-kinds.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { bytesOf, DELETED, ERASE_BATCH_SIZE, identityKey, limitKey } from "../shared/keys.ts";
@@ -228,7 +229,7 @@ export class PostgresAccounts implements AccountStore {
   }
 
   addCredential(caller: Caller, added: NewCredential): Promise<"added" | "full" | "gone"> {
-    const { credential, hash, atMost, passwordHash } = added;
+    const { credential, hash, passwordHash } = added;
     const { id, kind, user, scope, label, createdAt, usedAt, expiresAt } = credential;
     return this.#transact(async (connection) => {
       if (caller.requiresAdmin === true) await lockAdministration(connection);
@@ -245,7 +246,7 @@ export class PostgresAccounts implements AccountStore {
       await requireAdmin(connection, caller);
       if (user !== NOBODY && current?.isDisabled !== false) return "gone";
       if (passwordHash !== undefined && current?.password !== passwordHash) return "gone";
-      if (Number(rows[0]?.count) >= atMost) return "full";
+      if (Number(rows[0]?.count) >= rulesOf(kind).max) return "full";
       const { rowCount } = await connection.query(
         "insert into earmark.credential_users (hash, user_id) values ($1, $2) on conflict do nothing",
         [bytesOf(hash), user],

@@ -15,11 +15,12 @@ import {
   type PeopleStore,
 } from "../../accounts/administration-store.ts";
 import { type Actor, type Caller, COMMAND_LINE, type UserId } from "../../accounts/caller.ts";
+import { type CredentialKind, kindsToSwitch } from "../../accounts/credential-kinds.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import { type Connection, type Postgres, transact } from "./connection.ts";
 import {
-  deleteCredentials,
+  endSessions,
   hasActiveAdmin,
   lockAdministration,
   NEVER,
@@ -182,9 +183,17 @@ export class PostgresPeople implements PeopleStore {
  * Tokens are deleted and added again, because writers hold locks that only a deletion waits for.
  */
 async function switchCredentials(connection: Connection, user: UserId, action: "disable" | "enable"): Promise<void> {
+  if (action === "disable") await endSessions(connection, user, undefined);
+  for (const [from, to] of kindsToSwitch(action)) await switchKind(connection, user, from, to);
+}
+
+async function switchKind(
+  connection: Connection,
+  user: UserId,
+  from: CredentialKind,
+  to: CredentialKind,
+): Promise<void> {
   const columns = "hash, user_id, id, scope, label, created_at, used_at, expires_at";
-  const [from, to] = action === "disable" ? ["token", "disabled-token"] : ["disabled-token", "token"];
-  if (action === "disable") await deleteCredentials(connection, user, "kind in ('session', 'password-reset')");
   const { rows } = await connection.query<Readonly<Record<string, unknown>>>(
     `delete from earmark.credentials where user_id = $1 and kind = $2 returning ${columns}`,
     [user, from],

@@ -2,8 +2,8 @@ import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.t
 import {
   type ActionPage,
   type ActionRange,
+  type AppClient,
   type AppStore,
-  type Client,
   type Device,
   type DeviceChanges,
   type DeviceType,
@@ -83,7 +83,7 @@ export class PostgresApps implements AppStore {
     this.#postgres = postgres;
   }
 
-  async state(user: UserId, kind: SyncKind, client: Client, since: number): Promise<SyncState> {
+  async state(user: UserId, kind: SyncKind, client: AppClient, since: number): Promise<SyncState> {
     const values = [user, kind, client.key, client.device ?? "", since];
     const { rows } = await this.#postgres.retry(
       (connection) => connection.query({ ...this.#postgres.toQuery(STATE), values }),
@@ -179,7 +179,7 @@ export class PostgresApps implements AppStore {
     return rows.map(({ synced_at, ...device }) => ({ ...device, syncedAt: new Date(Number(synced_at)) }));
   }
 
-  saveDevice(caller: Caller, client: Client, changes: DeviceChanges, at: Date): Promise<void> {
+  saveDevice(caller: Caller, client: AppClient, changes: DeviceChanges, at: Date): Promise<void> {
     return this.#write(caller, at, async (connection) => {
       await touchDevice(connection, caller.user, client, at);
       await changeDevice(connection, caller.user, client.device ?? "", changes);
@@ -259,7 +259,7 @@ async function setSeen(
   connection: Connection,
   user: UserId,
   kind: SyncKind,
-  client: Client,
+  client: AppClient,
   { sequence, since, from }: Seen,
   at: Date,
 ): Promise<void> {

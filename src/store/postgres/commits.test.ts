@@ -50,7 +50,7 @@ async function newCallers(store: Store): Promise<{ first: Caller; second: Caller
     const credential = { id: idOf(number), kind: "token", user: 4_711, scope: "write", label: "" } as const;
     const token = { ...credential, createdAt: NOW, usedAt: undefined, expiresAt: undefined };
     const hash = Buffer.alloc(32, number).toString("base64url");
-    assert.equal(await store.accounts.addCredential(asUser(4_711), { credential: token, hash, atMost: 9 }), "added");
+    assert.equal(await store.accounts.addCredential(asUser(4_711), { credential: token, hash }), "added");
     return { ...asUser(4_711), credentialHash: hash };
   };
   // One after the other, over one connection: a second one would not notice that the first is cut.
@@ -210,7 +210,7 @@ test("accounts: reply lost → done once", async () => {
   );
   const credential = { id: idOf(1), kind: "token", user: 4_711, scope: "write", label: "", createdAt: NOW } as const;
   const token = { ...credential, usedAt: undefined, expiresAt: undefined };
-  const added = { credential: token, hash: Buffer.alloc(32, 1).toString("base64url"), atMost: 1 };
+  const added = { credential: token, hash: Buffer.alloc(32, 1).toString("base64url") };
   assert.equal(await lose(() => accounts.addCredential(asUser(4_711), added)), "added");
   assert.equal((await accounts.listCredentials(4_711, "token")).length, 1);
   const kept = await server.query("select used_at::int, expires_at::int from earmark.credentials", databaseOf(url));

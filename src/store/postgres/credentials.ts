@@ -1,5 +1,6 @@
 import type { Credential } from "../../accounts/account-store.ts";
 import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
+import { kindsEndedByPassword } from "../../accounts/credential-kinds.ts";
 import { bytesOf } from "../shared/keys.ts";
 import type { Connection } from "./connection.ts";
 
@@ -52,9 +53,8 @@ export async function endSessions(
   keepSession: string | undefined,
   revokesTokens = false,
 ): Promise<void> {
-  const kinds = ["session", "password-reset", ...(revokesTokens ? ["token", "disabled-token"] : [])];
   const others = "kind = any($2) and id is distinct from $3::uuid";
-  await deleteCredentials(connection, user, others, kinds, keepSession ?? null);
+  await deleteCredentials(connection, user, others, kindsEndedByPassword(revokesTokens), keepSession ?? null);
 }
 
 /** Deletes the user's credentials that match a condition, whose first value is `$2`. Returns their number. */

@@ -14,6 +14,7 @@ import {
 } from "../../accounts/account-store.ts";
 import { creationAction } from "../../accounts/administration-store.ts";
 import { type Actor, asUser, type Caller, COMMAND_LINE, LOCAL_USER, type UserId } from "../../accounts/caller.ts";
+import { kindsEndedByPassword, rulesOf } from "../../accounts/credential-kinds.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { bytesOf, DELETED, ERASE_BATCH_SIZE, identityKey, idKey } from "../shared/keys.ts";
@@ -173,12 +174,9 @@ export class AccountWriter {
 
   /** Also deletes password-reset links. */
   #endSessions(user: UserId, keepSession: string | undefined, revokesTokens = false): void {
-    this.#run(
-      `delete from credentials where user_id = ? and id <> ?
-       and kind in ('session', 'password-reset'${revokesTokens ? ", 'token', 'disabled-token'" : ""})`,
-      user,
-      keepSession === undefined ? Buffer.alloc(0) : idKey(keepSession),
-    );
+    const kept = keepSession === undefined ? Buffer.alloc(0) : idKey(keepSession);
+    for (const kind of kindsEndedByPassword(revokesTokens))
+      this.#run("delete from credentials where user_id = ? and id <> ? and kind = ?", user, kept, kind);
   }
 
   #delete({ user, actor, at }: AccountChange & { kind: "delete" }): number {
@@ -222,13 +220,7 @@ export class AccountWriter {
     return DONE;
   }
 
-  #addCredential({
-    credential,
-    hash,
-    atMost,
-    passwordHash,
-    actor,
-  }: AccountChange & { kind: "add-credential" }): number {
+  #addCredential({ credential, hash, passwordHash, actor }: AccountChange & { kind: "add-credential" }): number {
     const { id, kind, user, scope, label, createdAt, usedAt, expiresAt } = credential;
     const account = this.#statements.get<[string]>(
       "select password from accounts where user_id = ? and disabled_at = 0",
@@ -239,7 +231,7 @@ export class AccountWriter {
     const [count = 0] =
       this.#statements.get<[number]>("select count(*) from credentials where user_id = ? and kind = ?", user, kind) ??
       [];
-    if (count >= atMost) return FULL;
+    if (count >= rulesOf(kind).max) return FULL;
     const times = [createdAt, usedAt, expiresAt].map((time) => time?.getTime() ?? NEVER);
     const result = this.#run(
       `insert into credentials (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)

@@ -17,6 +17,7 @@ import {
   type PeopleStore,
 } from "../../accounts/administration-store.ts";
 import { type Actor, asUser, type Caller, COMMAND_LINE, type UserId } from "../../accounts/caller.ts";
+import { kindsEndedByPassword, kindsToSwitch } from "../../accounts/credential-kinds.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import { yieldTurn } from "../../util/turns.ts";
@@ -67,14 +68,12 @@ export class PeopleWriter {
     const disabledAt = next.disabledAt?.getTime() ?? NEVER;
     const row = [next.isAdmin ? 1 : 0, disabledAt, user];
     this.#statements.run("update accounts set is_admin = ?, disabled_at = ? where user_id = ?", ...row);
-    if (action === "disable") {
-      const ended = "kind in ('session', 'password-reset')";
-      this.#statements.run(`delete from credentials where user_id = ? and ${ended}`, user);
-    }
-    if (action === "disable" || action === "enable") {
-      const [from, to] = action === "disable" ? ["token", "disabled-token"] : ["disabled-token", "token"];
-      this.#statements.run("update credentials set kind = ? where user_id = ? and kind = ?", to, user, from);
-    }
+    if (action === "disable")
+      for (const kind of kindsEndedByPassword(false))
+        this.#statements.run("delete from credentials where user_id = ? and kind = ?", user, kind);
+    if (action === "disable" || action === "enable")
+      for (const [from, to] of kindsToSwitch(action))
+        this.#statements.run("update credentials set kind = ? where user_id = ? and kind = ?", to, user, from);
     this.addAuditEntry(ADMIN_ACTIONS[action], this.nameOf(user), actor, at);
     return DONE;
   }

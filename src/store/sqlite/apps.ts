@@ -3,8 +3,8 @@ import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.t
 import {
   type ActionPage,
   type ActionRange,
+  type AppClient,
   type AppStore,
-  type Client,
   type Device,
   type DeviceChanges,
   type DeviceType,
@@ -35,7 +35,7 @@ import { Statements } from "./statements.ts";
 /** A change to app data, as sent to the writer thread, which replies with a number. */
 export type AppChange =
   | { readonly kind: "record-sync"; readonly record: PackedRecord }
-  | { readonly kind: "save-device"; readonly client: Client; readonly changes: DeviceChanges }
+  | { readonly kind: "save-device"; readonly client: AppClient; readonly changes: DeviceChanges }
   | { readonly kind: "change-device"; readonly id: string; readonly changes: DeviceChanges }
   | { readonly kind: "forget-device"; readonly id: string };
 
@@ -69,7 +69,7 @@ function readMarks(
     .sort((one, other) => one.stamp - other.stamp);
 }
 
-function readSeen(statements: Statements, user: UserId, kind: SyncKind, client: Client): Seen | undefined {
+function readSeen(statements: Statements, user: UserId, kind: SyncKind, client: AppClient): Seen | undefined {
   const sql = "select sequence, since, start_sequence from sync_clients where user_id = ? and kind = ? and client = ?";
   const row = statements.get<[number, number, number]>(sql, user, kind, client.key);
   return row && { sequence: row[0], since: row[1], from: row[2] };
@@ -132,7 +132,7 @@ export class AppWriter {
       );
   }
 
-  #setSeen(user: UserId, kind: SyncKind, client: Client, seen: Seen, at: number): void {
+  #setSeen(user: UserId, kind: SyncKind, client: AppClient, seen: Seen, at: number): void {
     this.#statements.run(
       `insert or replace into sync_clients (user_id, kind, client, sequence, since, start_sequence, seen_at)
        values (?, ?, ?, ?, ?, ?, ?)`,
@@ -169,7 +169,7 @@ export class AppWriter {
     );
   }
 
-  #touchDevice(user: UserId, { device: id, caption = id, app = "" }: Client, at: number): void {
+  #touchDevice(user: UserId, { device: id, caption = id, app = "" }: AppClient, at: number): void {
     if (id === undefined || caption === undefined) return;
     this.#statements.run(
       `insert into devices (user_id, id, caption, type, app, synced_at) values (?, ?, ?, 'other', ?, ?)
@@ -202,13 +202,13 @@ export class SqliteApps implements AppStore {
     this.#write = write;
   }
 
-  async state(user: UserId, kind: SyncKind, client: Client, since: number): Promise<SyncState> {
+  async state(user: UserId, kind: SyncKind, client: AppClient, since: number): Promise<SyncState> {
     const state = wrapReadErrors(() => this.#snapshot(() => this.#readState(user, kind, client, since)));
     if (state.sequence === DELETED) throw new AccessRevoked();
     return state;
   }
 
-  #readState(user: UserId, kind: SyncKind, client: Client, since: number): SyncState {
+  #readState(user: UserId, kind: SyncKind, client: AppClient, since: number): SyncState {
     const list = this.#statements.get<[number]>("select sequence from lists where user_id = ?", user)?.[0] ?? 0;
     const sequence = kind === "feeds" || list === DELETED ? list : lastActionSequence(this.#statements, user);
     const seen = readSeen(this.#statements, user, kind, client);
@@ -301,7 +301,7 @@ export class SqliteApps implements AppStore {
     return rows.map(([id, caption, type, app, syncedAt]) => ({ id, caption, type, app, syncedAt: new Date(syncedAt) }));
   }
 
-  async saveDevice(caller: Caller, client: Client, changes: DeviceChanges, at: Date): Promise<void> {
+  async saveDevice(caller: Caller, client: AppClient, changes: DeviceChanges, at: Date): Promise<void> {
     await this.#write(caller, { kind: "save-device", client, changes }, at);
   }
 

@@ -69,7 +69,6 @@ export function credential(user: UserId, more: Partial<Credential> = {}): NewCre
       ...more,
     },
     hash: newHash(),
-    atMost: 10_000,
   };
 }
 

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AppClient, CLIENT_KINDS, feedOf, type SyncServer, spell } from "../../../test/support/app-clients.ts";
 import { asUser, type UserId } from "../../accounts/caller.ts";
-import type { Client } from "../../apps/app-store.ts";
+import type { AppClient as Client } from "../../apps/app-store.ts";
 import { AppSync } from "../../apps/sync.ts";
 import { positionAt } from "../../lists/changes.ts";
 import { toAddition } from "../../lists/imports.ts";

@@ -255,7 +255,6 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const added = {
         credential: { ...credential, ...times },
         hash: Buffer.alloc(32, 7).toString("base64url"),
-        atMost: 9,
       };
       assert.equal(await store.accounts.addCredential(asUser(NOBODY), added), "added");
       await store.apps.saveDevice(asUser(app), { key: "k", device: "phone" }, {}, later(DAY));
