@@ -1,5 +1,6 @@
 import type { UserId } from "../accounts/caller.ts";
 import { yieldTurn } from "../util/turns.ts";
+import { charactersOf } from "./details.ts";
 import type { SubscriptionStore } from "./list-store.ts";
 import type { Subscription } from "./subscription.ts";
 
@@ -100,16 +101,10 @@ type ChangeRow = ChangeRows["changed"][number] | ChangeRows["removals"][number];
 function pageLength(rows: readonly ChangeRow[], limit: number): number {
   let characters = 0;
   for (const [index, row] of rows.entries()) {
-    characters += charactersOf(row);
+    characters += "item" in row ? row.item.feedUrl.length + charactersOf(row.item) : row.feedUrl.length;
     if (index === limit || (index > 0 && characters > MAX_PAGE_CHARS)) return index;
   }
   return rows.length;
-}
-
-function charactersOf(row: ChangeRow): number {
-  if (!("item" in row)) return row.feedUrl.length;
-  const { feedUrl, title = "", folders = [] } = row.item;
-  return folders.reduce((sum, folder) => sum + folder.length, feedUrl.length + title.length);
 }
 
 export interface FeedChangesPage {

@@ -1,23 +1,49 @@
-/** The title and folders that a user has given a subscription. Absent when not set. */
-export interface Details {
-  /** The user's own name for the podcast. */
-  readonly title?: string;
-  /** Paths such as `News/Tech`. */
-  readonly folders?: readonly string[];
-}
-
-/** Details as they are stored: folders separated by line feeds, null when not set. */
-export interface StoredDetails {
-  readonly title: string | null;
-  readonly folders: string | null;
-}
-
 export const MAX_TITLE = 300;
 export const MAX_FOLDERS = 20;
 export const MAX_FOLDER_PATH = 300;
 export const MAX_FOLDER_LEVELS = 8;
 /** Of the title and all folder paths of a subscription together. */
 export const MAX_DETAILS = 1_024;
+
+/** A detail as clients send it, and as it is stored: a text, in which "" means not set. */
+interface Detail<Value> {
+  /** Undefined if the value is invalid. Null clears the detail. */
+  readonly read: (value: unknown) => Value | undefined;
+  readonly write: (value: Value) => string;
+  readonly parse: (text: string) => Value;
+}
+
+const TITLE: Detail<string> = {
+  read: (value) => (value === null ? "" : typeof value === "string" ? readTitle(value) : undefined),
+  write: (title) => title,
+  parse: (text) => text,
+};
+
+/** Paths such as `News/Tech`, stored with line feeds between them. */
+const FOLDERS: Detail<readonly string[]> = {
+  read: (value) => (value === null ? [] : Array.isArray(value) ? readFolders(value) : undefined),
+  write: (folders) => folders.join("\n"),
+  parse: (text) => text.split("\n"),
+};
+
+/**
+ * What a user can set about a subscription: each detail with its name, which is that of its column in `subscriptions` and
+ * `removals`, and of its attribute. A new one also needs a migration, and an error `invalid-NAME` for values that `read`
+ * rejects.
+ */
+const DETAILS = { title: TITLE, folders: FOLDERS };
+
+export type DetailName = keyof typeof DETAILS;
+export const DETAIL_NAMES = Object.keys(DETAILS) as readonly DetailName[];
+
+/** Absent when not set. */
+export type Details = { readonly [Name in DetailName]?: ReturnType<(typeof DETAILS)[Name]["parse"]> };
+/** Null when not set. */
+export type StoredDetails = { readonly [Name in DetailName]: string | null };
+
+type Writable<T> = { -readonly [Key in keyof T]: T[Key] };
+/** Any of the details, whose values have different types. */
+const detail = (name: DetailName) => DETAILS[name] as Detail<unknown>;
 
 /** Control characters, line and paragraph separators, and bidirectional controls, which reorder the text around them. */
 const FORBIDDEN = /[\p{Cc}\p{Zl}\p{Zp}\u202a-\u202e\u2066-\u2069]/u;
@@ -73,9 +99,14 @@ export function isTooLong(details: StoredDetails, old?: StoredDetails): boolean 
   return isLonger(text, MAX_DETAILS) && (old === undefined || isLonger(text, lengthOf(textOf(old))));
 }
 
-/** What counts: the title and the folder paths, without the separators between them. */
-function textOf({ title, folders }: StoredDetails): string {
-  return (title ?? "") + (folders ?? "").replaceAll("\n", "");
+/** All details, without the separators within them. */
+function textOf(details: StoredDetails): string {
+  return DETAIL_NAMES.map((name) => details[name]?.replaceAll("\n", "") ?? "").join("");
+}
+
+/** UTF-16 code units of all details, without the separators within them. */
+export function charactersOf(details: Details): number {
+  return hasDetails(details) ? textOf(toStoredDetails(details)).length : 0;
 }
 
 /** Makes a title from an imported file valid, with as few changes as possible. */
@@ -122,21 +153,50 @@ export function cleanText(text: string, max: number): string {
   return isLonger(clean, max) ? Array.from(clean).slice(0, max).join("").trimEnd() : clean;
 }
 
-/** Adds the details that are set. */
-export function withDetails<Value extends object>(
-  value: Value,
-  title: string | null,
-  folders: string | null,
-): Value & Details {
-  if (title === null && folders === null) return value;
-  return {
-    ...value,
-    ...(title === null ? {} : { title }),
-    ...(folders === null ? {} : { folders: folders.split("\n") }),
-  };
+/** The details among the attributes that a client sends, or the name of the first invalid one. */
+export function readDetails(attributes: Readonly<Record<string, unknown>>): Details | DetailName {
+  const details: Record<string, unknown> = {};
+  for (const name of DETAIL_NAMES) {
+    const value = attributes[name];
+    if (value === undefined) continue;
+    const parsed = detail(name).read(value);
+    if (parsed === undefined) return name;
+    details[name] = parsed;
+  }
+  return details;
 }
 
-/** An empty title or list of folders counts as not set. */
-export function toStoredDetails({ title, folders }: Details): StoredDetails {
-  return { title: title || null, folders: folders?.join("\n") || null };
+export function hasDetails(value: object): boolean {
+  return DETAIL_NAMES.some((name) => name in value);
+}
+
+/** The details of a value that may have more. */
+export function detailsOf(value: Details): Details {
+  return Object.fromEntries(DETAIL_NAMES.flatMap((name) => (value[name] === undefined ? [] : [[name, value[name]]])));
+}
+
+/** Adds the details that are set. */
+export function withDetails<Value extends object>(value: Value, stored: StoredDetails): Value & Details {
+  let result: Value & Details = value;
+  for (const name of DETAIL_NAMES) {
+    const text = stored[name];
+    if (text !== null) result = { ...result, [name]: detail(name).parse(text) };
+  }
+  return result;
+}
+
+/** Details as they are stored; those that are undefined are taken from `old`. Empty ones count as not set. */
+export function toStoredDetails(details: Details, old: StoredDetails = NOT_SET): StoredDetails {
+  const stored: Writable<StoredDetails> = { ...NOT_SET };
+  for (const name of DETAIL_NAMES) {
+    const value = details[name];
+    stored[name] = value === undefined ? old[name] : detail(name).write(value) || null;
+  }
+  return stored;
+}
+
+export const NOT_SET: StoredDetails = { title: null, folders: null };
+
+export function isSame(one: StoredDetails, other: StoredDetails): boolean {
+  return DETAIL_NAMES.every((name) => one[name] === other[name]);
 }

@@ -1,4 +1,4 @@
-import { type Details, isTooLong, type StoredDetails, toStoredDetails, withDetails } from "./details.ts";
+import { type Details, isSame, isTooLong, type StoredDetails, toStoredDetails, withDetails } from "./details.ts";
 import type { Addition, Change, Outcome, Update } from "./subscription.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
@@ -85,9 +85,9 @@ function add<Key>(
 ): ChangeResult<Key> {
   const { id, fallbackId, feedUrl, feed } = change;
   const isFull = list.total >= maxTotal;
-  const { title, folders } = toStoredDetails(change);
-  if (isTooLong({ title, folders })) return { code: "details-too-long" };
-  const item = { sequence: list.sequence + 1, updateSequence: 0, id, feed, feedUrl, subscribedAt: at, title, folders };
+  const details = toStoredDetails(change);
+  if (isTooLong(details)) return { code: "details-too-long" };
+  const item = { sequence: list.sequence + 1, updateSequence: 0, id, feed, feedUrl, subscribedAt: at, ...details };
   if (!isFull && insert(list, item)) return "added";
   const same = list.findByFeed(feed);
   if (same !== undefined) return { code: "already-subscribed", existingId: same.id };
@@ -109,13 +109,11 @@ function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update
   if (old === undefined) return { code: "not-found" };
   if (change.expectedTitle !== undefined && change.expectedTitle !== old.title) return toResult(old);
   const { feedUrl = old.feedUrl, feed = old.feed } = change;
-  const given = toStoredDetails(change);
-  const title = change.title === undefined ? old.title : given.title;
-  const folders = change.folders === undefined ? old.folders : given.folders;
-  if (isTooLong({ title, folders }, old)) return { code: "details-too-long" };
+  const details = toStoredDetails(change, old);
+  if (isTooLong(details, old)) return { code: "details-too-long" };
   const same = change.feed === undefined ? undefined : list.findByFeed(feed);
   if (same !== undefined && same.sequence !== old.sequence) return { code: "already-subscribed", existingId: same.id };
-  if (feedUrl === old.feedUrl && title === old.title && folders === old.folders) return toResult(old);
+  if (feedUrl === old.feedUrl && isSame(details, old)) return toResult(old);
   // Apps know feeds, not ids: for them, another feed is a removal and an addition.
   const isFeedChanged = change.feed !== undefined && same === undefined;
   if (isFeedChanged) {
@@ -123,25 +121,24 @@ function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update
     list.recordRemoval(toRecorded(old), at);
   }
   list.sequence += 1;
-  const item = { ...old, updateSequence: list.sequence, feed, feedUrl, title, folders };
+  const item = { ...old, updateSequence: list.sequence, feed, feedUrl, ...details };
   list.replace(old, item);
   return toResult(item);
 }
 
-function toResult<Key>({ id, feedUrl, subscribedAt, title, folders }: Item<Key>): ChangeResult<Key> {
-  return { id, feedUrl, subscribedAt, title, folders };
+function toResult<Key>({ sequence: _, updateSequence: __, feed: ___, ...result }: Item<Key>): ChangeResult<Key> {
+  return result;
 }
 
 /** The outcome of a change, from the result with its keys as text. */
 export function toOutcome(change: Change, result: ChangeResult<string>, at: Date, max: number): Outcome {
   if (result === "added") {
     const { id, feedUrl } = change as Addition;
-    const { title, folders } = toStoredDetails(change as Addition);
-    return withDetails({ id, feedUrl, subscribedAt: at }, title, folders);
+    return withDetails({ id, feedUrl, subscribedAt: at }, toStoredDetails(change as Addition));
   }
   if (!("code" in result)) {
-    const { id, feedUrl, subscribedAt, title, folders } = result;
-    return withDetails({ id, feedUrl, subscribedAt: new Date(subscribedAt) }, title, folders);
+    const { id, feedUrl, subscribedAt } = result;
+    return withDetails({ id, feedUrl, subscribedAt: new Date(subscribedAt) }, result);
   }
   if ("existingId" in result) return result;
   return result.code === "quota-exceeded" ? { code: result.code, max } : { code: result.code };

@@ -21,20 +21,16 @@ export interface Addition extends Details {
 
 /**
  * Changes a subscription, which keeps its id, its place in the list and its timestamp. Members that are undefined stay
- * unchanged. An update without effect takes no sequence number.
+ * unchanged, and empty details are cleared. An update without effect takes no sequence number.
  */
-export interface Update {
+export interface Update extends Details {
   readonly kind: "update";
   readonly id: string;
   /** Given together with `normalizedUrl`, or not at all. */
   readonly feedUrl?: string;
   readonly normalizedUrl?: string;
-  /** Empty to clear it. */
-  readonly title?: string;
   /** Apply the update only if this is still the title. */
   readonly expectedTitle?: string;
-  /** Empty to clear them. */
-  readonly folders?: readonly string[];
 }
 
 export type Removal =

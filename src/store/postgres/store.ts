@@ -222,7 +222,7 @@ interface ItemRow {
 const ITEM = "select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions";
 
 function toSubscription({ id, feed_url, subscribed_at, title, folders }: ItemRow): Subscription {
-  return withDetails({ id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) }, title, folders);
+  return withDetails({ id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) }, { title, folders });
 }
 
 /** One JSON text costs the driver much less than many rows. */
@@ -282,7 +282,7 @@ type JsonItem = readonly [
 ];
 
 function fromJsonItem([id, feedUrl, at, title = null, folders = null]: JsonItem): Subscription {
-  return withDetails({ id, feedUrl, subscribedAt: new Date(at) }, title, folders);
+  return withDetails({ id, feedUrl, subscribedAt: new Date(at) }, { title, folders });
 }
 
 const REMOVALS = namedStatement(removalsQuery("earmark."));

@@ -1,4 +1,4 @@
-import { withDetails } from "../../lists/details.ts";
+import { type StoredDetails, withDetails } from "../../lists/details.ts";
 import type { RemovedSubscription } from "../../lists/subscription.ts";
 import { DELETED } from "./keys.ts";
 
@@ -47,5 +47,5 @@ export function firstKeptQuery(schema: "" | "earmark."): string {
 export function toRemoval(row: Readonly<Record<string, unknown>>, id: string): RemovedSubscription {
   const { feed_url, removed_at, title, folders } = row;
   const removal = { id, feedUrl: String(feed_url), removedAt: new Date(Number(removed_at)) };
-  return withDetails(removal, title as string | null, folders as string | null);
+  return withDetails(removal, { title, folders } as StoredDetails);
 }

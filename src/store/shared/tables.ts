@@ -1,3 +1,5 @@
+import { DETAIL_NAMES } from "../../lists/details.ts";
+
 /** A stored value, independent of the engine: number, text, 16-byte key as hexadecimal digits, bytes, or null. */
 export type Value = number | string | Uint8Array | null;
 export type Row = readonly Value[];
@@ -17,6 +19,8 @@ export interface Table {
 export function tablesByDeletion(deletion: Table["deletion"]): readonly string[] {
   return TABLES.filter((table) => table.deletion === deletion).map(({ name }) => name);
 }
+
+const DETAIL_COLUMNS = DETAIL_NAMES.map((name) => [name, "text"] as const);
 
 /** All tables that backups have, in an order in which they can be filled. */
 export const TABLES: readonly Table[] = [
@@ -42,8 +46,7 @@ export const TABLES: readonly Table[] = [
       ["feed_url", "text"],
       ["subscribed_at", "number"],
       ["update_sequence", "number"],
-      ["title", "text"],
-      ["folders", "text"],
+      ...DETAIL_COLUMNS,
     ],
     keyColumns: 2,
     deletion: "in-steps",
@@ -58,8 +61,7 @@ export const TABLES: readonly Table[] = [
       ["removed_at", "number"],
       ["added_sequence", "number"],
       ["feed_url", "text"],
-      ["title", "text"],
-      ["folders", "text"],
+      ...DETAIL_COLUMNS,
     ],
     keyColumns: 2,
     deletion: "in-steps",

@@ -354,5 +354,5 @@ class Reader {
 }
 
 function toSubscription([id, feedUrl, subscribedAt, , title, folders]: ItemRow): Subscription {
-  return withDetails({ id: idOfKey(id), feedUrl, subscribedAt: new Date(subscribedAt) }, title, folders);
+  return withDetails({ id: idOfKey(id), feedUrl, subscribedAt: new Date(subscribedAt) }, { title, folders });
 }

@@ -1,6 +1,7 @@
 import type { UserId } from "../../../accounts/caller.ts";
 import { PLAIN } from "../../../jsonapi/media-type.ts";
 import type { ChangePage } from "../../../lists/changes.ts";
+import { detailsOf } from "../../../lists/details.ts";
 import type { SequenceRange } from "../../../lists/list-store.ts";
 import { stateAtPosition, stateAtSequence } from "../../../lists/state.ts";
 import type { RemovedSubscription } from "../../../lists/subscription.ts";
@@ -41,10 +42,11 @@ export function* writeRemovals(removals: readonly RemovedSubscription[]): Genera
   yield "]}";
 }
 
-function writeRemoval({ id, feedUrl, removedAt, title, folders }: RemovedSubscription): string {
+function writeRemoval(removal: RemovedSubscription): string {
+  const { id, feedUrl, removedAt } = removal;
   return JSON.stringify({
     type: "removal",
     id,
-    attributes: { feed_url: feedUrl, removed_at: removedAt.toISOString(), title, folders },
+    attributes: { feed_url: feedUrl, removed_at: removedAt.toISOString(), ...detailsOf(removal) },
   });
 }

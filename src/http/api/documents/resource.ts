@@ -1,6 +1,13 @@
 import { createError, type ErrorObject } from "../../../errors/catalog.ts";
 import { isUuidLike } from "../../../jsonapi/document.ts";
-import { type Details, readFolders, readTitle } from "../../../lists/details.ts";
+import {
+  DETAIL_NAMES,
+  type DetailName,
+  type Details,
+  detailsOf,
+  hasDetails,
+  readDetails,
+} from "../../../lists/details.ts";
 import { type FeedUrlErrorCode, readFeedUrl } from "../../../lists/feed-url.ts";
 import type { Addition, Conflict, Refusal, Subscription, Update } from "../../../lists/subscription.ts";
 import { isObject } from "../../../util/is-object.ts";
@@ -8,7 +15,7 @@ import { isObject } from "../../../util/is-object.ts";
 export const SUBSCRIPTION_TYPE = "subscription";
 
 /** The fields of a subscription (its attributes and its one relationship), by their names on the wire. */
-export const SUBSCRIPTION_FIELDS = ["feed_url", "user_subscribed_at", "title", "folders", "podcast"] as const;
+export const SUBSCRIPTION_FIELDS = ["feed_url", "user_subscribed_at", ...DETAIL_NAMES, "podcast"] as const;
 export type SubscriptionField = (typeof SUBSCRIPTION_FIELDS)[number];
 
 export const PODCAST_TYPE = "podcast";
@@ -38,8 +45,7 @@ export interface Malformed {
     | "type-missing"
     | "invalid-id"
     | "invalid-attribute"
-    | "invalid-title"
-    | "invalid-folders"
+    | `invalid-${DetailName}`
     | FeedUrlErrorCode;
   /** Only for an invalid operation or attribute. */
   readonly reason?: string;
@@ -47,14 +53,7 @@ export interface Malformed {
   readonly pointer: Pointer;
 }
 
-type Pointer =
-  | ""
-  | "/type"
-  | "/id"
-  | "/attributes"
-  | "/attributes/feed_url"
-  | "/attributes/title"
-  | "/attributes/folders";
+type Pointer = "" | "/type" | "/id" | "/attributes" | "/attributes/feed_url" | `/attributes/${DetailName}`;
 
 export function isMalformed<Value extends object>(value: Value | Malformed): value is Malformed {
   return "pointer" in value;
@@ -73,8 +72,8 @@ export function readAddition(resource: Members): RequestedAddition | Malformed {
   if (isMalformed(feedAttributes)) return feedAttributes;
   const { id, idAsSent } = identity;
   const { feedUrl, normalizedUrl } = feedAttributes;
-  if (!("title" in attributes || "folders" in attributes)) return { kind: "add", id, idAsSent, feedUrl, normalizedUrl };
-  const details = readDetails(attributes);
+  if (!hasDetails(attributes)) return { kind: "add", id, idAsSent, feedUrl, normalizedUrl };
+  const details = readAttributes(attributes);
   return isMalformed(details) ? details : { kind: "add", id, idAsSent, feedUrl, normalizedUrl, ...details };
 }
 
@@ -87,7 +86,7 @@ export function readUpdate(resource: Members): RequestedUpdate | Malformed {
     return { code: "invalid-attribute", reason: "`attributes` must be an object", pointer: "/attributes" };
   const feedAttributes = "feed_url" in attributes ? readFeed(attributes) : {};
   if (isMalformed(feedAttributes)) return feedAttributes;
-  const details = readDetails(attributes);
+  const details = readAttributes(attributes);
   if (isMalformed(details)) return details;
   return { kind: "update", ...identity, ...feedAttributes, ...details };
 }
@@ -115,21 +114,10 @@ function readFeed(attributes: Members): { readonly feedUrl: string; readonly nor
   return { feedUrl, normalizedUrl: parsed.normalizedUrl };
 }
 
-/** A null title or null folders count as empty, which clears them. */
-function readDetails(attributes: Members): Details | Malformed {
-  const { title, folders } = attributes;
-  const details: { title?: string; folders?: readonly string[] } = {};
-  if (title !== undefined) {
-    const parsed = title === null ? "" : typeof title === "string" ? readTitle(title) : undefined;
-    if (parsed === undefined) return { code: "invalid-title", pointer: "/attributes/title" };
-    details.title = parsed;
-  }
-  if (folders !== undefined) {
-    const parsed = folders === null ? [] : Array.isArray(folders) ? readFolders(folders) : undefined;
-    if (parsed === undefined) return { code: "invalid-folders", pointer: "/attributes/folders" };
-    details.folders = parsed;
-  }
-  return details;
+function readAttributes(attributes: Members): Details | Malformed {
+  const details = readDetails(attributes);
+  if (typeof details !== "string") return details;
+  return { code: `invalid-${details}`, pointer: `/attributes/${details}` };
 }
 
 /** Pointers to the values that cause the conflicts. */
@@ -193,18 +181,23 @@ export function writeSubscriptionResource(
   return `{"type":"${SUBSCRIPTION_TYPE}","id":"${id}"${members},"links":{"self":"${selfLink(id, basePath)}"}}`;
 }
 
-function writeAllAttributes({ feedUrl, subscribedAt, title, folders }: Subscription): string {
+function writeAllAttributes(subscription: Subscription): string {
+  const { feedUrl, subscribedAt } = subscription;
   let text = `"feed_url":${JSON.stringify(feedUrl)},"user_subscribed_at":"${writeTimestamp(subscribedAt)}"`;
-  if (title !== undefined) text += `,"title":${JSON.stringify(title)}`;
-  if (folders !== undefined) text += `,"folders":${JSON.stringify(folders)}`;
+  for (const name of DETAIL_NAMES) {
+    const value = subscription[name];
+    if (value !== undefined) text += `,"${name}":${JSON.stringify(value)}`;
+  }
   return text;
 }
 
-function writeAttributes(
-  { feedUrl, subscribedAt, title, folders }: Subscription,
-  fields: readonly SubscriptionField[],
-): string {
-  const values = { feed_url: feedUrl, user_subscribed_at: subscribedAt, title, folders, podcast: undefined };
+function writeAttributes(subscription: Subscription, fields: readonly SubscriptionField[]): string {
+  const { feedUrl, subscribedAt } = subscription;
+  const values: Partial<Record<SubscriptionField, unknown>> = {
+    feed_url: feedUrl,
+    user_subscribed_at: subscribedAt,
+    ...detailsOf(subscription),
+  };
   return fields
     .filter((field) => values[field] !== undefined)
     .map((field) => `"${field}":${JSON.stringify(values[field])}`)
