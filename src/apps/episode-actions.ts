@@ -153,7 +153,7 @@ export function feedKeyOf(url: string): string | undefined {
   // Encoding megabytes of whitespace would take seconds.
   if (isTooLong(trimmed)) return undefined;
   const parsed = readFeedUrl(trimmed.replaceAll(/\s/g, encodeURIComponent));
-  return "normalizedUrl" in parsed ? percentDecode(parsed.normalizedUrl) : undefined;
+  return parsed.kind === "valid" ? percentDecode(parsed.normalizedUrl) : undefined;
 }
 
 /** `feedKeyOf` with a cache, for many URLs of which most repeat. */

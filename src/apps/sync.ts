@@ -120,7 +120,7 @@ export class AppSync {
     const byFeed = new Map<string, ChangeRows["removals"][number][]>();
     for (const removal of removals) {
       const parsed = readFeedUrl(removal.feedUrl);
-      if ("normalizedUrl" in parsed)
+      if (parsed.kind === "valid")
         byFeed.set(parsed.normalizedUrl, [...(byFeed.get(parsed.normalizedUrl) ?? []), removal]);
     }
     const normalizedUrls = [...byFeed.keys()];
@@ -234,8 +234,7 @@ export class AppSync {
     for await (const items of subscriptionBatches(this.#store, user)) {
       await forEachInTurns(items, ({ feedUrl }) => {
         const [parsed, key] = [readFeedUrl(feedUrl), feedKeyOf(feedUrl)];
-        if (feedUrl.includes("%") && "normalizedUrl" in parsed && key !== undefined)
-          feeds.set(key, parsed.normalizedUrl);
+        if (feedUrl.includes("%") && parsed.kind === "valid" && key !== undefined) feeds.set(key, parsed.normalizedUrl);
       });
     }
     return feeds;

@@ -85,7 +85,7 @@ export async function openSubscriptionList(
 function readKey(text: string): { readonly id: string } | { readonly normalizedUrl: string } | undefined {
   if (isUuidLike(text)) return { id: text.toLowerCase() };
   const parsed = readFeedUrl(text);
-  return "normalizedUrl" in parsed ? { normalizedUrl: parsed.normalizedUrl } : undefined;
+  return parsed.kind === "valid" ? { normalizedUrl: parsed.normalizedUrl } : undefined;
 }
 
 /** Limits the length of a server's text in a message. */

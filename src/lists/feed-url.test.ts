@@ -4,13 +4,13 @@ import { guidOf, MAX_FEED_URL, readFeedUrl } from "./feed-url.ts";
 
 function feedOf(url: string): string {
   const parsed = readFeedUrl(url);
-  assert.ok("normalizedUrl" in parsed, `${url} should be accepted: ${JSON.stringify(parsed)}`);
+  assert.ok(parsed.kind === "valid", `${url} should be accepted: ${JSON.stringify(parsed)}`);
   return parsed.normalizedUrl;
 }
 
 function errorCodeOf(url: string): string {
   const parsed = readFeedUrl(url);
-  assert.ok("errorCode" in parsed, `${JSON.stringify(url)} should be refused`);
+  assert.ok(parsed.kind === "invalid", `${JSON.stringify(url)} should be refused`);
   return parsed.errorCode;
 }
 

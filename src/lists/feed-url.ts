@@ -15,7 +15,16 @@ export type FeedUrlErrorCode =
   | "feed-url-invalid-characters";
 
 /** The URL in its normalized form, which has no scheme and is the same for all spellings; or why the URL is invalid. */
-export type ParsedFeedUrl = { readonly normalizedUrl: string } | { readonly errorCode: FeedUrlErrorCode };
+export type ParsedFeedUrl = { readonly kind: "valid"; readonly normalizedUrl: string } | InvalidFeedUrl;
+
+interface InvalidFeedUrl {
+  readonly kind: "invalid";
+  readonly errorCode: FeedUrlErrorCode;
+}
+
+function invalid(errorCode: FeedUrlErrorCode): InvalidFeedUrl {
+  return { kind: "invalid", errorCode };
+}
 
 const WHITESPACE_OR_CONTROL = /[\s\u0000-\u001f\u007f-\u009f]/;
 const SCHEME_AND_HOST = /^https?:\/\/[^/?#]/i;
@@ -27,35 +36,32 @@ const SCHEME_AND_HOST = /^https?:\/\/[^/?#]/i;
  * `new URL()` repairs its input: it trims, drops tabs and accepts `https:host`. So the text is checked first.
  */
 export function readFeedUrl(text: string): ParsedFeedUrl {
-  if (text === "") return { errorCode: "feed-url-missing" };
-  if (isTooLong(text)) return { errorCode: "feed-url-too-long" };
-  if (WHITESPACE_OR_CONTROL.test(text)) return { errorCode: "feed-url-whitespace" };
-  if (!text.isWellFormed()) return { errorCode: "feed-url-invalid-characters" };
-  if (!SCHEME_AND_HOST.test(text)) return { errorCode: "feed-url-not-http" };
-  if (text.includes("%00")) return { errorCode: "feed-url-invalid-characters" };
-  if (text.includes("\\") && /^[^?#]*\\/.test(text)) return { errorCode: "feed-url-invalid-characters" };
+  if (text === "") return invalid("feed-url-missing");
+  if (isTooLong(text)) return invalid("feed-url-too-long");
+  if (WHITESPACE_OR_CONTROL.test(text)) return invalid("feed-url-whitespace");
+  if (!text.isWellFormed()) return invalid("feed-url-invalid-characters");
+  if (!SCHEME_AND_HOST.test(text)) return invalid("feed-url-not-http");
+  if (text.includes("%00")) return invalid("feed-url-invalid-characters");
+  if (text.includes("\\") && /^[^?#]*\\/.test(text)) return invalid("feed-url-invalid-characters");
   const [authority, path, query] = split(text);
-  const host = PLAIN_HOST.test(authority) ? { host: authority } : readHost(text, authority);
-  if ("errorCode" in host) return host;
+  const host = PLAIN_HOST.test(authority) ? authority : readHost(text, authority);
+  if (typeof host !== "string") return host;
   // Only the host comes from `URL`; path and query are compared as written.
-  return { normalizedUrl: host.host + withoutTrailingSlashes(resolveDotSegments(path)) + query };
+  return { kind: "valid", normalizedUrl: host + withoutTrailingSlashes(resolveDotSegments(path)) + query };
 }
 
 /** Hosts that `URL` would not change. Most hosts are of this kind, and `URL` takes as long as the rest of the parsing. */
 const PLAIN_HOST = /^(?=.{1,63}$)(?:[a-z0-9]+(?:-[a-z0-9]+)*\.)*[a-z]+$/;
 
 /** The normalized host, with any credentials before it. */
-function readHost(
-  text: string,
-  authority: string,
-): { readonly host: string } | { readonly errorCode: FeedUrlErrorCode } {
+function readHost(text: string, authority: string): string | InvalidFeedUrl {
   const hostStart = authority.lastIndexOf("@") + 1;
   const host = authority.slice(hostStart);
   // Only scheme, host and port can make a URL invalid.
   const url = isWithinDnsLimits(host) ? URL.parse(text.slice(0, text.indexOf("//") + 2) + host) : null;
-  if (url === null || !isValidHost(url.hostname)) return { errorCode: "feed-url-invalid-host" };
-  if (url.port === "0") return { errorCode: "feed-url-invalid-port" };
-  return { host: authority.slice(0, hostStart) + url.host };
+  if (url === null || !isValidHost(url.hostname)) return invalid("feed-url-invalid-host");
+  if (url.port === "0") return invalid("feed-url-invalid-port");
+  return authority.slice(0, hostStart) + url.host;
 }
 
 /** The limits of DNS. */

@@ -91,7 +91,7 @@ function isRejected(addition: Addition | ImportRefusal): addition is ImportRefus
  */
 export function toAddition(feedUrl: string, details: Details = {}): Addition | ImportRefusal {
   const parsed = readFeedUrl(feedUrl);
-  if ("errorCode" in parsed) return { code: parsed.errorCode };
+  if (parsed.kind === "invalid") return { code: parsed.errorCode };
   const id = guidOf(feedUrl);
   return {
     ...details,
@@ -117,7 +117,7 @@ export async function readUploads(urls: readonly string[]): Promise<readonly Fee
     const url = sent.trim();
     if (url === "") return;
     const parsed = readFeedUrl(url);
-    uploads.push({ sent, url, normalizedUrl: "normalizedUrl" in parsed ? parsed.normalizedUrl : undefined });
+    uploads.push({ sent, url, normalizedUrl: parsed.kind === "valid" ? parsed.normalizedUrl : undefined });
   });
   return uploads;
 }

@@ -12,7 +12,7 @@ export async function listRemovals(
   const newest = new Map<string, RemovedSubscription>();
   for (const removal of await store.removals(user, limit)) {
     const parsed = readFeedUrl(removal.feedUrl);
-    if ("normalizedUrl" in parsed && !newest.has(parsed.normalizedUrl)) newest.set(parsed.normalizedUrl, removal);
+    if (parsed.kind === "valid" && !newest.has(parsed.normalizedUrl)) newest.set(parsed.normalizedUrl, removal);
   }
   const found = await store.find(
     user,

@@ -332,7 +332,7 @@ export function mergeDuplicates(entries: readonly Entry[]): Entry[] {
   const marked = [...entries];
   for (const [index, entry] of entries.entries()) {
     const parsed = readFeedUrl(entry.feedUrl);
-    if (!("normalizedUrl" in parsed) || entry.skip !== undefined) continue;
+    if (parsed.kind === "invalid" || entry.skip !== undefined) continue;
     const at = first.get(parsed.normalizedUrl);
     if (at === undefined) {
       first.set(parsed.normalizedUrl, index);

@@ -22,7 +22,7 @@ function imported(file: string | Uint8Array): Entry[] {
   const feeds = new Map<string, Entry>();
   for (const { line: _, skip, ...entry } of readOpml(Buffer.from(file as Uint8Array))) {
     const parsed = readFeedUrl(entry.feedUrl);
-    if ("normalizedUrl" in parsed && skip === undefined && !feeds.has(parsed.normalizedUrl))
+    if (parsed.kind === "valid" && skip === undefined && !feeds.has(parsed.normalizedUrl))
       feeds.set(parsed.normalizedUrl, entry);
   }
   return [...feeds.values()];
@@ -156,7 +156,7 @@ test("OPML: any titles and folders → unchanged by export and import", async ()
           ...(clean && clean !== feedUrl ? { title: clean } : {}),
           ...(paths.length > 0 ? { folders: paths } : {}),
         };
-        if ("normalizedUrl" in parsed && !entries.has(parsed.normalizedUrl))
+        if (parsed.kind === "valid" && !entries.has(parsed.normalizedUrl))
           entries.set(parsed.normalizedUrl, { feedUrl, ...details });
       }
       const text = await writeOpmlText([...entries.values()]);

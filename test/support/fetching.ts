@@ -79,7 +79,7 @@ export function startFetching(store: Store, options: Partial<SchedulerOptions> =
 export async function subscribeTo(store: Store, urls: readonly string[], user: UserId): Promise<void> {
   const additions = urls.map((feedUrl) => {
     const parsed = readFeedUrl(feedUrl);
-    if ("errorCode" in parsed) throw new Error(parsed.errorCode);
+    if (parsed.kind === "invalid") throw new Error(parsed.errorCode);
     return { kind: "add", id: newId(), feedUrl, normalizedUrl: parsed.normalizedUrl } as const;
   });
   await store.change(asUser(user), additions, new Date());

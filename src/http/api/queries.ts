@@ -48,7 +48,8 @@ export interface ActionListQuery extends PageQuery {
 export function readActionListQuery(query: string): ActionListQuery {
   const parameters = readParameters(query, [...PAGE_PARAMETERS, FEED_URL_PARAMETER]);
   const feedUrl = parameters.get(FEED_URL_PARAMETER);
-  if (feedUrl !== undefined && "errorCode" in readFeedUrl(feedUrl)) reject(FEED_URL_PARAMETER, "must be a feed URL");
+  if (feedUrl !== undefined && readFeedUrl(feedUrl).kind === "invalid")
+    reject(FEED_URL_PARAMETER, "must be a feed URL");
   return { ...readPage(parameters), feedUrl };
 }
 
@@ -58,7 +59,7 @@ function readFilter(parameters: Parameters): ListQuery["filter"] {
   const feedUrl = parameters.get(FEED_URL_PARAMETER);
   if (feedUrl === undefined) return undefined;
   const parsed = readFeedUrl(feedUrl);
-  return "normalizedUrl" in parsed
+  return parsed.kind === "valid"
     ? { feedUrl, normalizedUrl: parsed.normalizedUrl }
     : reject(FEED_URL_PARAMETER, "must be a feed URL");
 }

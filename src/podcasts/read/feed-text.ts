@@ -101,7 +101,7 @@ export function toWebUrl(text: string, base: URL): URL | undefined {
   if (reference === "") return undefined;
   const absolute = reference.startsWith("//") ? base.protocol + reference : reference;
   // A relative URL has the host of the base, so only absolute ones need the checks for hosts.
-  if (/^[a-z][a-z0-9+.-]*:|^[\\/]{2}/i.test(absolute) && "errorCode" in readFeedUrl(absolute)) return undefined;
+  if (/^[a-z][a-z0-9+.-]*:|^[\\/]{2}/i.test(absolute) && readFeedUrl(absolute).kind === "invalid") return undefined;
   const url = URL.parse(absolute, base.href);
   if (url === null || !isWebUrl(url)) return undefined;
   url.username = "";

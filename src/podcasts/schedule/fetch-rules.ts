@@ -299,12 +299,12 @@ export function needsArtwork(before: PodcastRecord, after: PodcastRecord, at: nu
 }
 
 function isFeedUrl(url: string): boolean {
-  return "normalizedUrl" in readFeedUrl(url);
+  return readFeedUrl(url).kind === "valid";
 }
 
 function isSameFeed(one: string, other: string): boolean {
   const [first, second] = [readFeedUrl(one), readFeedUrl(other)];
-  return "normalizedUrl" in first && "normalizedUrl" in second && first.normalizedUrl === second.normalizedUrl;
+  return first.kind === "valid" && second.kind === "valid" && first.normalizedUrl === second.normalizedUrl;
 }
 
 function jitter(ms: number, share: number, random: () => number): number {

@@ -104,7 +104,7 @@ export function idOfUrl(feedUrl: string): string {
   const known = ids.get(feedUrl);
   if (known !== undefined) return known;
   const parsed = readFeedUrl(feedUrl);
-  const id = idOfKey(feedKey("normalizedUrl" in parsed ? parsed.normalizedUrl : feedUrl));
+  const id = idOfKey(feedKey(parsed.kind === "valid" ? parsed.normalizedUrl : feedUrl));
   if (ids.size >= MAX_IDS) ids.clear();
   ids.set(feedUrl, id);
   return id;

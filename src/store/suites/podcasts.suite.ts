@@ -28,7 +28,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
     const subscribe = async (user: UserId, ...urls: string[]) => {
       const additions = urls.map((feedUrl) => {
         const parsed = readFeedUrl(feedUrl);
-        if ("errorCode" in parsed) throw new Error(parsed.errorCode);
+        if (parsed.kind === "invalid") throw new Error(parsed.errorCode);
         return { kind: "add", id: uuid(), feedUrl, normalizedUrl: parsed.normalizedUrl } as const;
       });
       await store.change(asUser(user), additions, NOW);
@@ -182,7 +182,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const [first] = await subscribe(user, ...urls);
       const feedUrl = newUrl();
       const parsed = readFeedUrl(feedUrl);
-      if ("errorCode" in parsed) assert.fail();
+      if (parsed.kind === "invalid") assert.fail();
       await store.change(
         asUser(user),
         [{ kind: "update", id: first?.id ?? "", feedUrl, normalizedUrl: parsed.normalizedUrl }],
@@ -213,7 +213,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
             kind: "add",
             id: uuid(),
             feedUrl,
-            normalizedUrl: "normalizedUrl" in parsed ? parsed.normalizedUrl : "",
+            normalizedUrl: parsed.kind === "valid" ? parsed.normalizedUrl : "",
           } as const;
         });
         await fresh.change(asUser(user), additions, NOW);

@@ -9,7 +9,7 @@ export function readFeedSearch(document: unknown): string {
   const source = { pointer: url === undefined ? "/data/attributes" : "/data/attributes/url" };
   if (typeof url !== "string") throw failure("feed-url-missing", { source });
   const parsed = readFeedUrl(url);
-  if ("errorCode" in parsed) throw failure(parsed.errorCode, { source });
+  if (parsed.kind === "invalid") throw failure(parsed.errorCode, { source });
   return url;
 }
 

@@ -110,7 +110,7 @@ function readFeed(attributes: Members): { readonly feedUrl: string; readonly nor
   const pointer = "feed_url" in attributes ? "/attributes/feed_url" : "/attributes";
   if (typeof feedUrl !== "string") return { code: "feed-url-missing", pointer };
   const parsed = readFeedUrl(feedUrl);
-  if ("errorCode" in parsed) return { code: parsed.errorCode, pointer };
+  if (parsed.kind === "invalid") return { code: parsed.errorCode, pointer };
   return { feedUrl, normalizedUrl: parsed.normalizedUrl };
 }
 
