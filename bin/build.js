@@ -12,7 +12,11 @@ const { findNode } = require("./node.js");
 const web = path.join(__dirname, "..", "web");
 const built = path.join(web, "dist");
 const marker = path.join(built, "built-from");
-const SOURCES = ["package-lock.json", "index.html", "vite.config.ts", "public", "src", "../client/src"];
+const DOCUMENTATION = ["docs", "../docs/api.md", "../docs/accounts.md", "../docs/openapi"];
+const SOURCES = [
+  ...["package-lock.json", "index.html", "vite.config.ts", "public", "src", "../client/src"],
+  ...DOCUMENTATION,
+];
 
 function hashSources() {
   const hash = createHash("sha256");

@@ -35,8 +35,7 @@ const SHIPPED = [
   /^(package\.json|LICENSE|THIRD-PARTY\.md|README\.md|CHANGELOG\.md|SECURITY\.md)$/,
   /^bin\/(earmark|node\.js|package\.json)$/,
   /^(src|client\/src)\/(?!.*(\.test|\.suite|-support)\.ts$)/,
-  /^docs\/[^/]+\.(md|json)$/,
-  /^web\/docs\.css$/,
+  /^docs\/[^/]+\.md$/,
   /^deploy\//,
 ];
 

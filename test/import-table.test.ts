@@ -70,7 +70,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
     ],
     ...["jose", "openid-client", ...node("buffer", "http")],
   ],
-  "src/http/page": ["src/config", "src/errors", "src/http/wire", "marked", ...node("crypto", "fs", "fs/promises")],
+  "src/http/page": ["src/config", "src/errors", "src/http/wire", ...node("crypto", "fs")],
   "src/http/api": [
     ...["src/accounts", "src/apps", "src/config", "src/errors", "src/http/auth", "src/http/wire", "src/jsonapi"],
     ...["src/lists", "src/opml", "src/podcasts", "src/store", "src/util", ...node("crypto", "timers/promises")],

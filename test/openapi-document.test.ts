@@ -1,11 +1,20 @@
 import assert from "node:assert/strict";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { test } from "node:test";
+import { pathToFileURL } from "node:url";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { ERRORS } from "../src/errors/catalog.ts";
+<<<<<<< HEAD
 import type { Access } from "../src/http/wire/access.ts";
 import { codesIn, compile, DOCUMENT, type Operation, resolveResponse, type Schema } from "./support/openapi.ts";
 import { startServer } from "./support/server.ts";
+=======
+import type { Access } from "../src/http/auth/authenticate.ts";
+import { bundleOpenApi } from "../web/docs/openapi.ts";
+import { codesIn, compile, DOCUMENT, type Operation, resolveResponse, type Schema, TEXT } from "./support/openapi.ts";
+import { startServer, temporaryFolder } from "./support/server.ts";
+>>>>>>> e057ef00 (docs: describe the API per resource, build what the server serves)
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
 const CODES = Object.keys(ERRORS).sort();
@@ -19,11 +28,32 @@ const operations = Object.entries(DOCUMENT.paths).flatMap(([path, item]) =>
 test("document: recommended rules → no problems", async () => {
   // Some operations can only fail in ways that every request can, which the default response describes.
   const config = await createConfig({ extends: ["recommended"], rules: { "operation-4xx-response": "off" } });
-  const problems = await lintFromString({ source: read("docs/openapi.json"), absoluteRef: "/openapi.json", config });
+  const problems = await lintFromString({ source: TEXT, absoluteRef: "/openapi.json", config });
   assert.deepEqual(
     problems.map(({ ruleId, message, location: [place] }) => [ruleId, message, place?.pointer].join(" ")),
     [],
   );
+});
+
+test("document: the same member in two files → not built", () => {
+  const folder = temporaryFolder();
+  const bundle = (second: object) => {
+    writeFileSync(join(folder, "base.json"), JSON.stringify({ openapi: "3.1.1" }));
+    writeFileSync(join(folder, "a.json"), JSON.stringify({ paths: { "/a": {} }, components: { schemas: { A: {} } } }));
+    writeFileSync(join(folder, "b.json"), JSON.stringify(second));
+    return bundleOpenApi(pathToFileURL(`${folder}/`));
+  };
+  assert.deepEqual(bundle({ paths: { "/b": {} }, components: { schemas: { B: {} }, headers: { A: {} } } }), {
+    openapi: "3.1.1",
+    paths: { "/a": {}, "/b": {} },
+    components: { schemas: { A: {}, B: {} }, headers: { A: {} } },
+  });
+  for (const [second, pointer] of [
+    [{ openapi: "3.0.0" }, /b\.json has \/openapi,/],
+    [{ paths: { "/a": {} } }, /b\.json has \/paths\/\/a,/],
+    [{ components: { schemas: { A: {} } } }, /b\.json has \/components\/schemas\/A,/],
+  ] as const)
+    assert.throws(() => bundle(second), pointer);
 });
 
 test("document: version → that of the package", () => {

@@ -3,15 +3,28 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { brotliCompress, constants, gzip } from "node:zlib";
 import { defineConfig, type Plugin } from "vite";
+import { bundleOpenApi } from "./docs/openapi.ts";
+import { renderPage } from "./docs/page.ts";
 
-/** Compresses every file once, at build time, with the best settings. */
+/** What the server serves at `/docs` and `/openapi.json`, from the documentation. */
+const documentation: Plugin = {
+  name: "documentation",
+  apply: "build",
+  generateBundle() {
+    const folder = new URL("../docs/", import.meta.url);
+    const description = JSON.stringify(bundleOpenApi(new URL("openapi/", folder)));
+    this.emitFile({ type: "asset", fileName: "openapi.json", source: description });
+    this.emitFile({ type: "asset", fileName: "docs.html", source: renderPage(folder) });
+  },
+};
+
+/** Compresses every file in assets/ once, at build time, with the best settings. */
 const compressed: Plugin = {
   name: "compressed",
   apply: "build",
   async writeBundle({ dir = "dist" }) {
-    for (const entry of await readdir(dir, { recursive: true, withFileTypes: true })) {
-      if (!entry.isFile()) continue;
-      const path = join(entry.parentPath, entry.name);
+    for (const name of await readdir(join(dir, "assets"))) {
+      const path = join(dir, "assets", name);
       const bytes = await readFile(path);
       const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };
       await writeFile(`${path}.br`, await promisify(brotliCompress)(bytes, { params }));
@@ -24,7 +37,7 @@ const compressed: Plugin = {
 export default defineConfig({
   // Relative, since the server may have a base path.
   base: "./",
-  plugins: [compressed],
+  plugins: [documentation, compressed],
   build: {
     target: "es2022",
     modulePreload: false,

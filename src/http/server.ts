@@ -39,7 +39,7 @@ const BACKLOG = 4_096;
 const FAILED_SIGN_IN = "failed sign-in";
 
 const NO_PAGE =
-  "The web interface has not been built, so / returns 404. Run `npm run build` to build it; the API works without it.";
+  "The web interface has not been built, so /, /docs and /openapi.json return 404. Run `npm run build` to build it; the API works without it.";
 
 export interface ServerOptions {
   readonly config: Config;

@@ -32,7 +32,9 @@ export interface OpenApi {
   readonly components: Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 }
 
-export const DOCUMENT: OpenApi = JSON.parse(readFileSync(new URL("../../docs/openapi.json", import.meta.url), "utf8"));
+/** What the server serves, built from docs/openapi/. */
+export const TEXT = readFileSync(new URL("../../web/dist/openapi.json", import.meta.url), "utf8");
+export const DOCUMENT: OpenApi = JSON.parse(TEXT);
 
 /** What came back, as the harness has it. */
 export interface ActualResponse {
@@ -77,7 +79,7 @@ export function checkResponse(method: string, target: string, basePath: string, 
   ];
   if (problems.length > 0)
     throw new Error(
-      `${method} ${target}: ${actual.status} is not as in docs/openapi.json:\n  ${problems.join("\n  ")}\n${actual.text.slice(0, 2_000)}`,
+      `${method} ${target}: ${actual.status} is not as in docs/openapi/:\n  ${problems.join("\n  ")}\n${actual.text.slice(0, 2_000)}`,
     );
 }
 

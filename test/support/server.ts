@@ -121,7 +121,7 @@ export async function operate(call: TestServer["call"], operations: readonly unk
 }
 
 /**
- * The running servers by port. Their responses are validated against docs/openapi.json, and connections to them stay
+ * The running servers by port. Their responses are validated against docs/openapi/, and connections to them stay
  * open. Other servers may be killed, and then a request on an open connection would fail.
  */
 const running = new Map<number, { readonly basePath: string; readonly agent: Agent }>();

@@ -6,7 +6,8 @@ import type { Request, Response } from "../wire/exchange.ts";
 import { respondContent, respondMoved, respondUnchanged } from "../wire/respond.ts";
 import { anyQuery, type Call, type Route, route, toOriginForm } from "../wire/router.ts";
 
-const FOLDER = new URL("../../../web/dist/", import.meta.url);
+/** What bin/build.js builds. */
+export const FOLDER = new URL("../../../web/dist/", import.meta.url);
 const TYPES: Readonly<Record<string, string>> = {
   css: "text/css; charset=utf-8",
   html: "text/html; charset=utf-8",

@@ -1,4 +1,8 @@
+import { readFileSync } from "node:fs";
 import { Marked } from "marked";
+
+/** The documents of the page, in this order. */
+const NAMES = ["api", "accounts"];
 
 interface Heading {
   readonly id: string;
@@ -6,8 +10,11 @@ interface Heading {
   readonly depth: number;
 }
 
-/** Renders trusted Markdown documents, one after another, as a page with a table of contents. */
-export function renderPage(documents: Readonly<Record<string, string>>): string {
+/** Renders Markdown documents of a folder, one after another, as a page with a table of contents. */
+export function renderPage(folder: URL): string {
+  const documents = Object.fromEntries(
+    NAMES.map((name) => [name, readFileSync(new URL(`${name}.md`, folder), "utf8")]),
+  );
   const headings: Heading[] = [];
   const parts = Object.entries(documents).map(([name, text]) => renderDocument(name, text, documents, headings));
   const contents = headings
