@@ -1,5 +1,6 @@
 import type { Bench, Work } from "./bench.ts";
 import type { Engine } from "./engines.ts";
+import { startEarmark } from "./processes.ts";
 import type { Line, Target } from "./report.ts";
 import { readCpuSeconds, readCpuSecondsOfAll } from "./usage.ts";
 
@@ -25,7 +26,7 @@ export async function measureActions(bench: Bench, name: string, engine: Engine,
   const [up, down]: [number[], number[]] = [[], []];
   for (let round = 1; round <= bench.plan.sizeRounds; round += 1) {
     const database = await engine.create();
-    const server = await bench.earmark(database);
+    const server = await startEarmark(database);
     const usage = () =>
       readCpuSeconds(server.pid) + (server.onPostgres ? readCpuSecondsOfAll(bench.postgresServer.pid ?? 0) : 0);
     const measure = async (into: number[], path: string, options: RequestInit) => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { createPostgres, createSqlite, type Engine } from "./engines.ts";
 import type { Bound, Measurement, MeasureOrder } from "./load.ts";
 import { PostgresServer } from "./postgres.ts";
-import { killAll, type Load, type Server, startEarmark, startLoad, stopAll } from "./processes.ts";
+import { killAll, type Load, type Server, startLoad, stopAll } from "./processes.ts";
 
 /** Durations and repetitions; the work of a benchmark is the same in every plan. */
 export interface Plan {
@@ -62,6 +62,9 @@ export const ANY = Number.MAX_SAFE_INTEGER;
 
 export type Work = Pick<MeasureOrder, "connections" | "workload">;
 
+/** What to do on a server that is ready, such as one whose list has been filled. */
+export type PrepareWork = (server: Server) => Promise<Work>;
+
 /** A server with its workload and its measurements. */
 export interface Contender {
   readonly name: string;
@@ -78,15 +81,12 @@ export class Bench {
   readonly postgresServer: PostgresServer;
   readonly folder: string;
   readonly logProgress: (message: string) => void;
-  readonly #profile: string | undefined;
   #load: Load | undefined;
   #otherLoad: Load | undefined;
 
-  /** `profile` is a folder for CPU profiles of Earmark's threads. */
-  constructor(plan: Plan, logProgress: Bench["logProgress"] = () => undefined, profile?: string) {
+  constructor(plan: Plan, logProgress: Bench["logProgress"] = () => undefined) {
     this.plan = plan;
     this.logProgress = logProgress;
-    this.#profile = profile;
     this.folder = mkdtempSync(join(tmpdir(), "earmark-bench-"));
     this.sqlite = createSqlite(this.folder);
     this.postgresServer = new PostgresServer(this.folder);
@@ -102,11 +102,6 @@ export class Bench {
   get otherLoad(): Load {
     this.#otherLoad ??= startLoad(2 ** 31);
     return this.#otherLoad;
-  }
-
-  earmark(database: string, tokens: readonly string[] = [], settings: Readonly<Record<string, string>> = {}) {
-    const options = this.#profile === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${this.#profile}`];
-    return startEarmark(database, options, tokens, settings);
   }
 
   async measure(
@@ -182,5 +177,6 @@ export function paging(size: number, total: number, query = ""): Work["workload"
 /** Operations per add request, or items per page or list. */
 export function partsOf({ workload }: Work): number {
   if (workload.kind === "add") return workload.operations;
-  return workload.kind === "pages" ? workload.size : Math.max(1, workload.count);
+  if (workload.kind === "pages") return workload.size;
+  return Math.max(1, workload.count);
 }

@@ -4,6 +4,7 @@ import { query } from "../test/support/postgres-cluster.ts";
 import { writePoll } from "./apps.ts";
 import { adding, type Bench, type Contender, paging, stopServers } from "./bench.ts";
 import { settlePostgres } from "./prefill.ts";
+import { startEarmark } from "./processes.ts";
 import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
 
 const LISTED = 10_000;
@@ -67,7 +68,7 @@ async function contend(
   kind: ClusterWork,
   length: number,
 ): Promise<ClusterContender> {
-  const server = await bench.earmark(url);
+  const server = await startEarmark(url);
   await bench.fillList(server, length);
   await settlePostgres(url);
   const workload =

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { ANY, adding, type Bench, inTurns, paging, stopServers, type Work } from "./bench.ts";
 import type { Measurement } from "./load.ts";
-import type { Server } from "./processes.ts";
+import { type Server, startEarmark } from "./processes.ts";
 import { compare, type Line, p99sOf, ratesOf, rowOf, type Target } from "./report.ts";
 
 const LISTED = 10_000;
@@ -20,7 +20,7 @@ export async function comparePagesDuringAdds(
   targets: { readonly rate: Target; readonly p99: Target; readonly adds: Target },
 ): Promise<Line> {
   const start = async () => {
-    const server = await bench.earmark(await bench.sqlite.create());
+    const server = await startEarmark(await bench.sqlite.create());
     await bench.fillList(server, LISTED);
     return server;
   };
@@ -62,7 +62,7 @@ export async function comparePagesDuringAdds(
 
 /** Reads pages for the duration of an import, and for the same time without one. */
 export async function comparePagesDuringImport(bench: Bench, name: string, target: Target): Promise<Line> {
-  const server = await bench.earmark(await bench.sqlite.create());
+  const server = await startEarmark(await bench.sqlite.create());
   await bench.fillList(server, LISTED);
   const during: Measurement[] = [];
   const alone: Measurement[] = [];

@@ -10,7 +10,7 @@ import { adding, type Bench, inTurns, paging, stopServers, type Work } from "./b
 import type { Engine } from "./engines.ts";
 import { createFeed } from "./fetching.ts";
 import type { Measurement } from "./load.ts";
-import type { Server } from "./processes.ts";
+import { type Server, startEarmark } from "./processes.ts";
 import { compare, type Line, p99sOf, rowOf, type Target } from "./report.ts";
 import { additionOf, operate } from "./sync.ts";
 
@@ -28,7 +28,7 @@ export async function compareDuringFetching(bench: Bench, name: string, engine: 
   const publisher = fork(fileURLToPath(import.meta.url), ["publish"]);
   const [port] = (await once(publisher, "message")) as [number];
   const databases = [await engine.create(), await engine.create()] as const;
-  const servers = [await bench.earmark(databases[0], [], SETTINGS), await bench.earmark(databases[1])] as const;
+  const servers = [await startEarmark(databases[0], { settings: SETTINGS }), await startEarmark(databases[1])] as const;
   for (const server of servers) await bench.fillList(server, LISTED);
   const contenders = servers.map((server) => ({ server, pages: [] as Measurement[], adds: [] as Measurement[] }));
   for (let round = 0; round <= bench.plan.rounds; round += 1) {

@@ -3,6 +3,7 @@ import { p99Of, summarize } from "./figures.ts";
 import {
   checkPage,
   countFrom,
+  createActions,
   createAdditions,
   createPages,
   createSame,
@@ -32,6 +33,8 @@ export interface MeasureOrder {
   readonly connections: number;
   readonly workload:
     | { readonly kind: "add"; readonly operations: number }
+    /** Uploads of an app: episode actions. */
+    | { readonly kind: "actions"; readonly count: number }
     /** `query` is added to the URL of each page. */
     | { readonly kind: "pages"; readonly size: number; readonly total: number; readonly query?: string }
     /** The same request again and again; its response contains `text` this often. */
@@ -165,6 +168,8 @@ function createWorkload(workload: MeasureOrder["workload"], tokens: readonly str
   switch (workload.kind) {
     case "add":
       return createAdditions(workload.operations, tokens);
+    case "actions":
+      return createActions(workload.count);
     case "pages":
       return createPages(workload, tokens[0]);
     case "same":

@@ -1,5 +1,7 @@
+import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { NODES } from "../test/support/citus.ts";
+import { againstCheckout } from "./against.ts";
 import { Bench, FULL, QUICK } from "./bench.ts";
 import { CLUSTER, FETCHING, POSTGRES, SQLITE } from "./lines.ts";
 import { describeMachine } from "./machine.ts";
@@ -8,18 +10,18 @@ import { drawLines, isReached, type Line } from "./report.ts";
 const USAGE = `Measures Earmark against a baseline: a server that does the same work without any checks.
 Only ratios within one run are comparable; absolute figures depend on the machine.
 
-Usage: npm run bench -- [--quick] [--only TEXT] [--profile FOLDER]
+Usage: npm run bench -- [--quick] [--only TEXT] [--against FOLDER]
 
   --quick           3 minutes instead of 40, with rough figures
   --only TEXT       run only benchmarks whose name contains TEXT, such as "postgres"
-  --profile FOLDER  write CPU profiles of Earmark's threads to FOLDER
+  --against FOLDER  compare with another checkout of Earmark instead of the baseline
 `;
 
 const { values: options } = parseArgs({
   options: {
     quick: { type: "boolean", default: false },
     only: { type: "string", default: "" },
-    profile: { type: "string" },
+    against: { type: "string" },
     help: { type: "boolean", default: false },
   },
 });
@@ -30,7 +32,8 @@ function logProgress(message: string): void {
 
 async function run(bench: Bench): Promise<void> {
   const wanted = options.only.toLowerCase();
-  const all = { ...SQLITE, ...POSTGRES, ...FETCHING, ...(NODES.length > 0 ? CLUSTER : {}) };
+  const own = { ...SQLITE, ...POSTGRES, ...FETCHING, ...(NODES.length > 0 ? CLUSTER : {}) };
+  const all = options.against === undefined ? own : againstCheckout(resolve(options.against));
   const chosen = Object.entries(all).filter(([name]) => name.toLowerCase().includes(wanted));
   if (chosen.length === 0) throw new Error(`No benchmark has "${options.only}" in its name.`);
   // Started first so that a missing PostgreSQL fails now and not after minutes of SQLite.
@@ -56,7 +59,7 @@ async function run(bench: Bench): Promise<void> {
 
 if (options.help) process.stdout.write(USAGE);
 else {
-  const bench = new Bench(options.quick ? QUICK : FULL, logProgress, options.profile);
+  const bench = new Bench(options.quick ? QUICK : FULL, logProgress);
   process.once("exit", () => bench.kill());
   const interruption = new Promise<void>((resolve) => {
     const interrupt = () => {

@@ -1,9 +1,11 @@
 import { type ChildProcess, execFileSync, fork, spawn } from "node:child_process";
 import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { ENVIRONMENT, START_OPTIONS } from "../test/support/process.ts";
+import { ENVIRONMENT } from "../test/support/process.ts";
 import type { Measurement, MeasureOrder, Order, Report, TimePagesOrder } from "./load.ts";
 
 export interface Server {
@@ -39,28 +41,40 @@ const WITH_ACCOUNTS = {
   EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "1000000000",
 };
 
-/** The program as `npm start` runs it, with defaults; with accounts if there are tokens. */
+export const THIS_CHECKOUT = at("..");
+
+export interface StartOptions {
+  /** The root of the repository to run. */
+  readonly checkout?: string;
+  /** Starts the server with accounts, unless empty. */
+  readonly tokens?: readonly string[];
+  readonly settings?: Readonly<Record<string, string>>;
+}
+
+/** The program as `npm start` runs it, with defaults. */
 export async function startEarmark(
   database: string,
-  nodeOptions: readonly string[] = [],
-  tokens: readonly string[] = [],
-  others: Readonly<Record<string, string>> = {},
+  { checkout = THIS_CHECKOUT, tokens = [], settings = {} }: StartOptions = {},
 ): Promise<Server> {
-  const settings = { ...(tokens.length === 0 ? {} : WITH_ACCOUNTS), ...others };
-  const server = await startServer([...START_OPTIONS, ...nodeOptions, at("../bin/earmark"), "serve"], {
+  const { scripts } = JSON.parse(readFileSync(join(checkout, "package.json"), "utf8")) as {
+    scripts: { start: string };
+  };
+  const options = scripts.start.split(" ").filter((word) => word.startsWith("--"));
+  const server = await startServer([...options, join(checkout, "bin/earmark"), "serve"], {
     PORT: "0",
     DATABASE_URL: urlOf(database),
     EARMARK_FETCH_FEEDS: "false",
     ...ENVIRONMENT,
+    ...(tokens.length === 0 ? {} : WITH_ACCOUNTS),
     ...settings,
   });
   return { ...server, tokens, onPostgres: isUrl(database) };
 }
 
 /** Creates an account and a token in a database that no server has open. */
-export function makeToken(database: string): string {
+export function makeToken(database: string, checkout = THIS_CHECKOUT): string {
   const command = (args: readonly string[], input: string) =>
-    execFileSync(process.execPath, [at("../bin/earmark"), ...args], {
+    execFileSync(process.execPath, [join(checkout, "bin/earmark"), ...args], {
       env: { ...inherited(), DATABASE_URL: urlOf(database) },
       input,
       encoding: "utf8",

@@ -2,7 +2,7 @@ import { ANY, adding, type Bench, type Contender, inTurns, paging, partsOf, stop
 import type { Engine } from "./engines.ts";
 import type { Measurement, TimePagesOrder } from "./load.ts";
 import { type Lists, prefill, prefillTokens, trim } from "./prefill.ts";
-import { makeToken, type Server, startBaseline } from "./processes.ts";
+import { makeToken, type Server, startBaseline, startEarmark } from "./processes.ts";
 import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
 import { requireSameResponses } from "./same-responses.ts";
 import { operate, removalOf } from "./sync.ts";
@@ -49,7 +49,7 @@ export function costsOf(runs: readonly Measurement[]): number[] {
 }
 
 /** A participant; each of its processes gets its own database. */
-interface Rival {
+export interface Rival {
   readonly name: string;
   start(database: string): Promise<Server>;
 }
@@ -97,7 +97,7 @@ export async function compareWithBaseline(
   target?: Target,
 ): Promise<Line> {
   const rivals = [
-    { name: "Earmark", start: (database: string) => bench.earmark(database) },
+    { name: "Earmark", start: (database: string) => startEarmark(database) },
     { name: "baseline", start: (database: string) => startBaseline(database, partsOf(work) === 1) },
   ];
   const contenders = await measureRivals(bench, engine, work, rivals, {
@@ -124,12 +124,12 @@ export async function comparePodcasts(bench: Bench, name: string, engine: Engine
   const { lives, rounds } = bench.plan;
   for (let life = 0; life < lives; life += 1) {
     const place = await engine.create();
-    const filled = await bench.earmark(place);
+    const filled = await startEarmark(place);
     await bench.fillList(filled, total);
     await filled.stop();
     await engine.addPodcasts(place);
     await engine.settle(place);
-    const server = await bench.earmark(place);
+    const server = await startEarmark(place);
     await bench.takeTurns(
       contenders.map((contender) => ({ ...contender, server })),
       rounds / lives,
@@ -149,8 +149,8 @@ export async function compareAccounts(
   target?: Target,
 ): Promise<Line> {
   const rivals = [
-    { name: "with a token", start: (database: string) => bench.earmark(database, [makeToken(database)]) },
-    { name: "without accounts", start: (database: string) => bench.earmark(database) },
+    { name: "with a token", start: (database: string) => startEarmark(database, { tokens: [makeToken(database)] }) },
+    { name: "without accounts", start: (database: string) => startEarmark(database) },
   ];
   const contenders = await measureRivals(bench, engine, work, rivals, {
     rounds: ROUNDS_FOR_TOKENS * bench.plan.rounds,
@@ -163,7 +163,7 @@ export async function comparePages(bench: Bench, name: string, engine: Engine, t
   const { rounds, turns } = bench.plan;
   const databases = [await engine.create(), await engine.create()] as const;
   const start = async (database: string) => {
-    const server = await bench.earmark(database);
+    const server = await startEarmark(database);
     await bench.fillList(server, LONG_LIST);
     await engine.settle(database);
     return server;
@@ -249,7 +249,7 @@ export async function compareSizes(bench: Bench, name: string, target?: Target):
   for (let round = 0; round < sizeRounds; round += 1) {
     for (const { path, tokens, runs } of inTurns(contenders, round)) {
       trim(path, { count: tokens.length, length: LIST_LENGTH });
-      const server = await bench.earmark(path, tokens);
+      const server = await startEarmark(path, { tokens });
       const warmUp = { ms: ANY, requests: sizeRequests / 4 };
       runs.push(await bench.measure(server, work, { ms: ANY, requests: sizeRequests }, warmUp));
       await server.stop();
@@ -269,7 +269,7 @@ async function makeFile(
   lists: Lists,
 ): Promise<{ readonly path: string; readonly tokens: readonly string[] }> {
   const path = await bench.sqlite.create();
-  await (await bench.earmark(path)).stop();
+  await (await startEarmark(path)).stop();
   bench.logProgress(`    writing ${(lists.count * lists.length).toLocaleString("en")} rows`);
   prefill(path, lists);
   return { path, tokens: prefillTokens(path, Math.min(USERS, lists.count)) };

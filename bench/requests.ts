@@ -60,6 +60,38 @@ export function createAdditions(count: number, tokens: readonly string[]): Workl
   };
 }
 
+const EPISODES = 20_000;
+const PODCASTS = 100;
+
+/** An app uploads play positions: first of new episodes, then again of the same ones. */
+export function createActions(count: number): Workload {
+  return {
+    next() {
+      const actions = Array.from({ length: count }, () => {
+        operations += 1;
+        const [podcast, episode] = [operations % PODCASTS, operations % EPISODES];
+        return {
+          podcast: `https://feeds.example.com/shows/${podcast}/episodes.xml`,
+          episode: `https://media.example.com/shows/${podcast}/${episode}.mp3`,
+          guid: `episode-${episode}`,
+          action: "play",
+          device: "phone",
+          timestamp: new Date(1_577_836_800_000 + operations * 1_000).toISOString().slice(0, 19),
+          started: 0,
+          position: episode,
+          total: EPISODES,
+        };
+      });
+      const body = JSON.stringify(actions);
+      return `POST /api/2/episodes/ann.json HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: sessionid=local.phone\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+    },
+    check(response) {
+      requireStatus(response, 200);
+      requireCount(response, '"timestamp"', 1);
+    },
+  };
+}
+
 /** Random pages of a list, uniformly distributed. */
 export function createPages(
   { size, total, query }: { readonly size: number; readonly total: number; readonly query?: string },

@@ -5,6 +5,7 @@ import { adding, type Bench, type Contender, paging, partsOf, type Work } from "
 import type { Engine } from "./engines.ts";
 import type { Measurement } from "./load.ts";
 import { prefillTokens } from "./prefill.ts";
+import { startEarmark } from "./processes.ts";
 import { compare, type Line, p99sOf, ratesOf, rowOf, type Target } from "./report.ts";
 import { ATOMIC, PLAIN } from "./requests.ts";
 import { readResidentMiB } from "./usage.ts";
@@ -26,7 +27,7 @@ export async function compareChanges(
   { nothing, some }: { readonly nothing: Target; readonly some: Target },
 ): Promise<Line> {
   const database = await engine.create();
-  const server = await bench.earmark(database);
+  const server = await startEarmark(database);
   await bench.fillList(server, LONG_LIST);
   await engine.settle(database);
   const before = await readState(server.port);
@@ -71,7 +72,7 @@ export async function compareChanges(
 /** Compares removing subscriptions with adding them, one request at a time. */
 export async function compareRemovals(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
   const database = await engine.create();
-  const server = await bench.earmark(database);
+  const server = await startEarmark(database);
   await bench.fillList(server, LONG_LIST);
   await engine.settle(database);
   const ratios: number[] = [];
@@ -98,9 +99,9 @@ export async function measureStreams(
   targets: { readonly mib: Target; readonly seconds: Target; readonly p99: Target },
 ): Promise<Line> {
   const database = await bench.sqlite.create();
-  await (await bench.earmark(database)).stop();
+  await (await startEarmark(database)).stop();
   const tokens = prefillTokens(database, STREAMS / STREAMS_PER_USER);
-  const server = await bench.earmark(database, tokens.slice(0, 1));
+  const server = await startEarmark(database, { tokens: tokens.slice(0, 1) });
   const { port, pid } = server;
   const work: Work = { connections: 8, workload: paging(25, 1_000) };
   await bench.measure(server, { connections: 1, workload: adding(1_000) }, { ms: 60_000, requests: 1 });
@@ -150,17 +151,17 @@ async function openStream(port: number, token: string, localAddress: string): Pr
   return socket;
 }
 
-function writeRequest(path: string, headers: string, accept = PLAIN): string {
+export function writeRequest(path: string, headers: string, accept = PLAIN): string {
   return `GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept: ${accept}\r\n${headers}\r\n`;
 }
 
-async function readState(port: number): Promise<string> {
+export async function readState(port: number): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${port}/v1/me`);
   const { meta } = (await response.json()) as { meta: { state: string } };
   return meta.state;
 }
 
-function addsOf(count: number) {
+export function addsOf(count: number) {
   return Array.from({ length: count }, () => additionOf(`https://feeds.example.com/shows/${crypto.randomUUID()}.xml`));
 }
 
