@@ -5,16 +5,10 @@ import { test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { createConfig, lintFromString } from "@redocly/openapi-core";
 import { ERRORS } from "../src/errors/catalog.ts";
-<<<<<<< HEAD
 import type { Access } from "../src/http/wire/access.ts";
-import { codesIn, compile, DOCUMENT, type Operation, resolveResponse, type Schema } from "./support/openapi.ts";
-import { startServer } from "./support/server.ts";
-=======
-import type { Access } from "../src/http/auth/authenticate.ts";
 import { bundleOpenApi } from "../web/docs/openapi.ts";
 import { codesIn, compile, DOCUMENT, type Operation, resolveResponse, type Schema, TEXT } from "./support/openapi.ts";
 import { startServer, temporaryFolder } from "./support/server.ts";
->>>>>>> e057ef00 (docs: describe the API per resource, build what the server serves)
 
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
 const CODES = Object.keys(ERRORS).sort();
