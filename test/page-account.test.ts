@@ -3,7 +3,7 @@ import { readFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { asUser } from "../src/accounts/caller.ts";
-import { isolate, revealControlCharacters } from "../web/src/shell/control-characters.ts";
+import { isolate, revealControlCharacters } from "../web/src/ui/control-characters.ts";
 import { en } from "../web/src/words/en.ts";
 import { newToken, signIn, signUp } from "./support/accounts.ts";
 import { assertAccessible } from "./support/browser.ts";

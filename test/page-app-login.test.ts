@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { revealControlCharacters } from "../web/src/shell/control-characters.ts";
+import { revealControlCharacters } from "../web/src/ui/control-characters.ts";
 import { en } from "../web/src/words/en.ts";
 import { assertAccessible } from "./support/browser.ts";
 import {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { GUIDES } from "../web/src/apps/app-guides.ts";
-import { revealControlCharacters } from "../web/src/shell/control-characters.ts";
+import { revealControlCharacters } from "../web/src/ui/control-characters.ts";
 import { en } from "../web/src/words/en.ts";
 import { newToken, signUp } from "./support/accounts.ts";
 import {

@@ -1,8 +1,8 @@
 // First: it restores the URL that the other modules read.
 import "./accounts/sign-in-return.ts";
 import { render } from "preact";
+import { loadUser } from "./server/server.ts";
 import { App } from "./shell/app.tsx";
-import { loadUser } from "./shell/server.ts";
 import "./styles/base.css";
 import "./styles/controls.css";
 import "./styles/list.css";

@@ -1,20 +1,20 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Credential } from "../../../client/src/index.ts";
 import { Devices, useDevices } from "../apps/devices.tsx";
+import { Tokens } from "../apps/tokens.tsx";
 import { deleteLocalCopy, flushRemovals, sync } from "../list/subscription-list.ts";
-import { Dialog, download, Field, useRestoreFocus } from "../shell/components.tsx";
-import { Confirm } from "../shell/confirm.tsx";
-import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
-import { explainError } from "../shell/errors.ts";
-import { showNotice } from "../shell/notices.ts";
-import { Problem } from "../shell/problem.tsx";
-import { anonymousClient, client, currentUser, forgetUser, noRetryClient } from "../shell/server.ts";
-import { useValue } from "../shell/state.ts";
+import { anonymousClient, client, currentUser, forgetUser, noRetryClient } from "../server/server.ts";
+import { useValue } from "../state/state.ts";
+import { Dialog, download, Field, useRestoreFocus } from "../ui/components.tsx";
+import { Confirm } from "../ui/confirm.tsx";
+import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
+import { explainError } from "../ui/errors.ts";
+import { showNotice } from "../ui/notices.ts";
+import { Problem } from "../ui/problem.tsx";
 import { useAccountWords } from "../words/accounts.ts";
 import { formatDay, useWords } from "../words/index.ts";
 import { explainFormError, type FormError } from "./sign-in.tsx";
 import { Passkeys, SingleSignOn } from "./sign-in-methods.tsx";
-import { Tokens } from "./tokens.tsx";
 
 export function AccountView() {
   const { account } = useWords();

@@ -1,16 +1,16 @@
 import { useEffect, useState } from "preact/hooks";
 import { type AccountSummary, type AdminPage, createAdminClient } from "../../../client/src/admin.ts";
-import { useRestoreFocus } from "../shell/components.tsx";
-import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
-import { explainError } from "../shell/errors.ts";
-import { Pager } from "../shell/pager.tsx";
-import { currentUser, fetchSignedIn, NO_TIMEOUT, serverUrl } from "../shell/server.ts";
-import { useValue } from "../shell/state.ts";
+import { currentUser, fetchSignedIn, NO_TIMEOUT, serverUrl } from "../server/server.ts";
+import { useValue } from "../state/state.ts";
+import { useRestoreFocus } from "../ui/components.tsx";
+import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
+import { explainError } from "../ui/errors.ts";
+import { Pager } from "../ui/pager.tsx";
 import { useAccountWords } from "../words/accounts.ts";
 import { formatDay, formatNumber, useWords } from "../words/index.ts";
+import { PersonDialog } from "./account-dialog.tsx";
 import { AuditLog } from "./audit-log.tsx";
 import { Invitations } from "./invitations.tsx";
-import { PersonDialog } from "./person-dialog.tsx";
 
 /** Without retries, like other forms. */
 const admin = createAdminClient({ url: serverUrl, fetch: fetchSignedIn, retries: 0, timeoutMs: NO_TIMEOUT });

@@ -1,8 +1,8 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AdminClient, AdminPage, AuditEntry } from "../../../client/src/admin.ts";
-import { isolate } from "../shell/control-characters.ts";
-import { explainError } from "../shell/errors.ts";
-import { Pager } from "../shell/pager.tsx";
+import { isolate } from "../ui/control-characters.ts";
+import { explainError } from "../ui/errors.ts";
+import { Pager } from "../ui/pager.tsx";
 import { useAccountWords } from "../words/accounts.ts";
 import { formatDay } from "../words/index.ts";
 

@@ -1,10 +1,10 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import type { AdminClient, AdminPage, Invitation, NewLink } from "../../../client/src/admin.ts";
-import { Field, useRestoreFocus } from "../shell/components.tsx";
-import { Confirm, useSubmit } from "../shell/confirm.tsx";
-import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
-import { explainError } from "../shell/errors.ts";
-import { Pager } from "../shell/pager.tsx";
+import { Field, useRestoreFocus } from "../ui/components.tsx";
+import { Confirm, useSubmit } from "../ui/confirm.tsx";
+import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
+import { explainError } from "../ui/errors.ts";
+import { Pager } from "../ui/pager.tsx";
 import { useAccountWords } from "../words/accounts.ts";
 import { formatDay, useWords } from "../words/index.ts";
 import { LinkDialog } from "./link-dialog.tsx";

@@ -1,6 +1,6 @@
 import type { NewLink } from "../../../client/src/admin.ts";
-import { QrCode } from "../apps/qr-code.tsx";
-import { CopyField, Dialog } from "../shell/components.tsx";
+import { CopyField, Dialog } from "../ui/components.tsx";
+import { QrCode } from "../ui/qr-code.tsx";
 import { useAccountWords } from "../words/accounts.ts";
 import { formatDay, useWords } from "../words/index.ts";
 

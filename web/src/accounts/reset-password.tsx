@@ -1,10 +1,10 @@
 import { useState } from "preact/hooks";
 import { resetPassword } from "../../../client/src/admin.ts";
-import { Field } from "../shell/components.tsx";
-import { useSubmit } from "../shell/confirm.tsx";
-import { explainError } from "../shell/errors.ts";
-import { showNotice } from "../shell/notices.ts";
-import { fetchOnce, finishSignIn, serverUrl } from "../shell/server.ts";
+import { fetchOnce, finishSignIn, serverUrl } from "../server/server.ts";
+import { Field } from "../ui/components.tsx";
+import { useSubmit } from "../ui/confirm.tsx";
+import { explainError } from "../ui/errors.ts";
+import { showNotice } from "../ui/notices.ts";
 import { useAccountWords } from "../words/accounts.ts";
 import { useWords } from "../words/index.ts";
 

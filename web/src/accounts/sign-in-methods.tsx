@@ -1,11 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
-import { Field, useRestoreFocus } from "../shell/components.tsx";
-import { Confirm } from "../shell/confirm.tsx";
-import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
-import { explainCode, explainError } from "../shell/errors.ts";
-import { showNotice } from "../shell/notices.ts";
-import { Problem } from "../shell/problem.tsx";
-import { providerName } from "../shell/server.ts";
+import { providerName } from "../server/server.ts";
+import { Field, useRestoreFocus } from "../ui/components.tsx";
+import { Confirm } from "../ui/confirm.tsx";
+import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
+import { explainCode, explainError } from "../ui/errors.ts";
+import { showNotice } from "../ui/notices.ts";
+import { Problem } from "../ui/problem.tsx";
 import { formatDay, useWords } from "../words/index.ts";
 import { canUsePasskeys, createPasskey } from "./passkeys.ts";
 import { type SignInMethod, signedInRequests } from "./sign-in-requests.ts";

@@ -2,7 +2,7 @@ import { type CredentialResource, readCredential, readDocument } from "../../../
 import type { ClientOptions, Credential } from "../../../client/src/index.ts";
 import { fetchAll } from "../../../client/src/lists.ts";
 import { createFetch, createSend, sendDelete, sendResource } from "../../../client/src/requests.ts";
-import { ANONYMOUS, SIGNED_IN } from "../shell/server.ts";
+import { ANONYMOUS, SIGNED_IN } from "../server/server.ts";
 
 /** A passkey, or a link to a user of the identity provider. */
 export type SignInMethod = Omit<Credential, "kind"> & { readonly kind: "passkey" | "identity" };

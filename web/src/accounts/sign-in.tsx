@@ -2,12 +2,12 @@ import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { EarmarkError } from "../../../client/src/index.ts";
 import { appLoginId } from "../apps/app-login-link.ts";
-import { Dialog, Field } from "../shell/components.tsx";
-import { isolate } from "../shell/control-characters.ts";
-import { explainError } from "../shell/errors.ts";
-import { showNotice } from "../shell/notices.ts";
-import { accountMode, anonymousClient, currentUser, finishSignIn } from "../shell/server.ts";
-import { createState, useValue } from "../shell/state.ts";
+import { accountMode, anonymousClient, currentUser, finishSignIn } from "../server/server.ts";
+import { createState, useValue } from "../state/state.ts";
+import { Dialog, Field } from "../ui/components.tsx";
+import { isolate } from "../ui/control-characters.ts";
+import { explainError } from "../ui/errors.ts";
+import { showNotice } from "../ui/notices.ts";
 import { formatNumber, translation, useWords } from "../words/index.ts";
 
 /** Opened by an invitation link. */

@@ -1,4 +1,4 @@
-import { createState } from "../shell/state.ts";
+import { createState } from "../state/state.ts";
 
 const readId = () => new URLSearchParams(location.hash.slice(1)).get("app-login") ?? undefined;
 

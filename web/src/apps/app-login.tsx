@@ -1,11 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { type AppLogin, EarmarkError } from "../../../client/src/index.ts";
-import { Field, useRestoreFocus } from "../shell/components.tsx";
-import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
-import { explainError } from "../shell/errors.ts";
-import { announce } from "../shell/notices.ts";
-import { client, currentUser, noRetryClient } from "../shell/server.ts";
-import { useValue } from "../shell/state.ts";
+import { client, currentUser, noRetryClient } from "../server/server.ts";
+import { useValue } from "../state/state.ts";
+import { Field, useRestoreFocus } from "../ui/components.tsx";
+import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
+import { explainError } from "../ui/errors.ts";
+import { announce } from "../ui/notices.ts";
 import { formatAge, useWords } from "../words/index.ts";
 import { findAppName } from "./app-guides.ts";
 import { appLoginId } from "./app-login-link.ts";

@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks";
-import { Tokens } from "../accounts/tokens.tsx";
-import { accountMode, serverUrl } from "../shell/server.ts";
+import { accountMode, serverUrl } from "../server/server.ts";
 import { useWords } from "../words/index.ts";
 import { ConnectApp } from "./connect-app.tsx";
 import { Devices, useDevices } from "./devices.tsx";
+import { Tokens } from "./tokens.tsx";
 
 export function AppsView() {
   const { apps } = useWords();

@@ -1,16 +1,16 @@
 import { Fragment } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Device } from "../../../client/src/index.ts";
-import { TokenForm } from "../accounts/tokens.tsx";
-import { CopyField, Icon } from "../shell/components.tsx";
-import { isolate } from "../shell/control-characters.ts";
-import { explainError } from "../shell/errors.ts";
-import { accountMode, client, currentUser, isLoopback, publicUrl } from "../shell/server.ts";
-import { useValue } from "../shell/state.ts";
+import { accountMode, client, currentUser, isLoopback, publicUrl } from "../server/server.ts";
+import { useValue } from "../state/state.ts";
+import { CopyField, Icon } from "../ui/components.tsx";
+import { isolate } from "../ui/control-characters.ts";
+import { explainError } from "../ui/errors.ts";
+import { QrCode } from "../ui/qr-code.tsx";
 import { useAccountWords } from "../words/accounts.ts";
 import { formatNumber, useWords } from "../words/index.ts";
 import { findAppName, GUIDES, type Guide, type SetupMethod } from "./app-guides.ts";
-import { QrCode } from "./qr-code.tsx";
+import { TokenForm } from "./tokens.tsx";
 
 const hasAccounts = accountMode !== "off";
 const hasBasePath = new URL(publicUrl).pathname !== "/";

@@ -1,11 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Device } from "../../../client/src/index.ts";
-import { Dialog, Field, useRestoreFocus } from "../shell/components.tsx";
-import { Confirm, useSubmit } from "../shell/confirm.tsx";
-import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
-import { explainError } from "../shell/errors.ts";
-import { showNotice } from "../shell/notices.ts";
-import { client, noRetryClient } from "../shell/server.ts";
+import { client, noRetryClient } from "../server/server.ts";
+import { Dialog, Field, useRestoreFocus } from "../ui/components.tsx";
+import { Confirm, useSubmit } from "../ui/confirm.tsx";
+import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
+import { explainError } from "../ui/errors.ts";
+import { showNotice } from "../ui/notices.ts";
 import { useAccountWords } from "../words/accounts.ts";
 import { formatAge, useWords } from "../words/index.ts";
 import { findAppName } from "./app-guides.ts";

@@ -1,12 +1,12 @@
 import { useId, useState } from "preact/hooks";
-import { useRestoreFocus } from "../shell/components.tsx";
-import { explainError } from "../shell/errors.ts";
-import { createState, useValue } from "../shell/state.ts";
+import { addFeeds } from "../list/add-feeds.ts";
+import { createState, useValue } from "../state/state.ts";
+import { useRestoreFocus } from "../ui/components.tsx";
+import { explainError } from "../ui/errors.ts";
+import { parseLine } from "../ui/feed-url.ts";
 import { useFeedWords } from "../words/feeds.ts";
 import { formatNumber, useWords } from "../words/index.ts";
-import { addFeeds } from "./add-feeds.ts";
 import { FeedSearch, isSearching, searchForFeeds } from "./feed-search.tsx";
-import { parseLine } from "./feed-url.ts";
 import { countOutcomes, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
 import { servicePageOf } from "./page-links.ts";
 

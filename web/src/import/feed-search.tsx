@@ -1,12 +1,12 @@
 import { createFeedSearch, type FoundFeed } from "../../../client/src/feed-search.ts";
-import { MiddleEllipsis } from "../shell/components.tsx";
-import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
-import { explainError } from "../shell/errors.ts";
-import { connectionProblem, SIGNED_IN } from "../shell/server.ts";
-import { createState, useValue } from "../shell/state.ts";
+import { connectionProblem, SIGNED_IN } from "../server/server.ts";
+import { createState, useValue } from "../state/state.ts";
+import { MiddleEllipsis } from "../ui/components.tsx";
+import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
+import { explainError } from "../ui/errors.ts";
+import { displayUrl, shortName } from "../ui/feed-url.ts";
 import { feedWords, useFeedWords } from "../words/feeds.ts";
 import { formatNumber } from "../words/index.ts";
-import { displayUrl, shortName } from "./feed-url.ts";
 import { isLikelyPage, mayBePage } from "./page-links.ts";
 
 /** The feeds of a page, or why there are none. */

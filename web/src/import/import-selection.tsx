@@ -1,8 +1,8 @@
 import { compareText } from "../list/list-options.ts";
-import { isolate } from "../shell/control-characters.ts";
+import { isolate } from "../ui/control-characters.ts";
+import { displayUrl } from "../ui/feed-url.ts";
 import { useFeedWords } from "../words/feeds.ts";
 import { formatNumber } from "../words/index.ts";
-import { displayUrl } from "./feed-url.ts";
 import type { Line } from "./outcomes.tsx";
 
 /** Which of the new lines are selected for the import. */

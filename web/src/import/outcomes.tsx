@@ -1,12 +1,12 @@
 import type { ComponentChildren } from "preact";
-import { useNarrow, VirtualList } from "../list/virtual-list.tsx";
-import { download, Icon, type IconName, MiddleEllipsis } from "../shell/components.tsx";
-import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
-import { explainCode } from "../shell/errors.ts";
+import { download, Icon, type IconName, MiddleEllipsis } from "../ui/components.tsx";
+import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
+import { explainCode } from "../ui/errors.ts";
+import { displayUrl } from "../ui/feed-url.ts";
+import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
 import { feedWords, useFeedWords } from "../words/feeds.ts";
 import { formatNumber, useWords } from "../words/index.ts";
 import { writeCell } from "./csv.ts";
-import { displayUrl } from "./feed-url.ts";
 import "../styles/feeds.css";
 
 /** A feed to add, and its outcome. */

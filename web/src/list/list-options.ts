@@ -1,6 +1,6 @@
 import type { Subscription } from "../../../client/src/index.ts";
-import { needsAttention, podcastOf, titleOf } from "../podcasts/podcasts.ts";
-import { createState } from "../shell/state.ts";
+import { createState } from "../state/state.ts";
+import { needsAttention, podcastOf, titleOf } from "./known-podcasts.ts";
 
 export type Order = "newest" | "oldest" | "title" | "folder";
 /** `folder` with an empty path is for subscriptions without folders. */

@@ -1,13 +1,13 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
-import { openedPanel, podcastComponents } from "../podcasts/podcast-components.ts";
-import { podcastsVersion } from "../podcasts/podcasts.ts";
-import { Icon, useRestoreFocus } from "../shell/components.tsx";
-import { isolate } from "../shell/control-characters.ts";
-import { announce, showNotice } from "../shell/notices.ts";
-import { serverUrl } from "../shell/server.ts";
-import { useValue } from "../shell/state.ts";
+import { serverUrl } from "../server/server.ts";
+import { useValue } from "../state/state.ts";
+import { Icon, useRestoreFocus } from "../ui/components.tsx";
+import { isolate } from "../ui/control-characters.ts";
+import { announce, showNotice } from "../ui/notices.ts";
+import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
 import { formatNumber, translation, useWords } from "../words/index.ts";
+import { podcastsVersion } from "./known-podcasts.ts";
 import {
   arrange,
   collapsed,
@@ -21,10 +21,10 @@ import {
   selection,
   toggleSelected,
 } from "./list-options.ts";
+import { openedPanel, podcastComponents } from "./podcast-components.ts";
 import { startRenaming, useRenamedRow } from "./renaming.ts";
 import { Row } from "./row.tsx";
 import { reconnect, subscriptionList } from "./subscription-list.ts";
-import { useNarrow, VirtualList } from "./virtual-list.tsx";
 
 const ANNOUNCE_AFTER_MS = 500;
 
@@ -87,7 +87,7 @@ export function ListView() {
 /** Without them the list is complete, but has no artwork. Returns false if they cannot be loaded. */
 async function loadPodcastComponents(): Promise<boolean> {
   try {
-    const { start, ...loaded } = await import("../podcasts/podcast-views.tsx");
+    const { start, ...loaded } = await import("../podcasts/list-features.tsx");
     await start();
     if (podcastComponents.value === undefined) podcastComponents.set(loaded);
     return true;

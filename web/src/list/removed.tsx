@@ -1,16 +1,16 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Removal } from "../../../client/src/index.ts";
-import { addFeeds } from "../import/add-feeds.ts";
-import { displayUrl, shortName } from "../import/feed-url.ts";
 import type { Line } from "../import/outcomes.tsx";
-import { Icon, MiddleEllipsis, useRestoreFocus } from "../shell/components.tsx";
-import { explainError } from "../shell/errors.ts";
-import { showNotice } from "../shell/notices.ts";
-import { client } from "../shell/server.ts";
+import { client } from "../server/server.ts";
+import { Icon, MiddleEllipsis, useRestoreFocus } from "../ui/components.tsx";
+import { explainError } from "../ui/errors.ts";
+import { displayUrl, shortName } from "../ui/feed-url.ts";
+import { showNotice } from "../ui/notices.ts";
+import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
 import { useFeedWords } from "../words/feeds.ts";
 import { formatDay, formatNumber, useWords } from "../words/index.ts";
+import { addFeeds } from "./add-feeds.ts";
 import { flushRemovals, sync } from "./subscription-list.ts";
-import { useNarrow, VirtualList } from "./virtual-list.tsx";
 import "../styles/feeds.css";
 
 /** Recently removed subscriptions, each with a button to restore it. */

@@ -1,8 +1,8 @@
 import { useEffect, useRef } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
-import { titleOf } from "../podcasts/podcasts.ts";
-import { focusContent } from "../shell/notices.ts";
-import { createState, useValue } from "../shell/state.ts";
+import { createState, useValue } from "../state/state.ts";
+import { focusContent } from "../ui/notices.ts";
+import { titleOf } from "./known-podcasts.ts";
 import { type Group, isGroup } from "./list-options.ts";
 
 type Entries = readonly (Group | Subscription)[];

@@ -1,11 +1,11 @@
 import type { Podcast, Subscription } from "../../../client/src/index.ts";
-import { displayUrl } from "../import/feed-url.ts";
-import { openedPanel, podcastComponents } from "../podcasts/podcast-components.ts";
-import { nameOf, podcastOf, titleOf } from "../podcasts/podcasts.ts";
-import { CopyButton, Icon, IconButton, MiddleEllipsis } from "../shell/components.tsx";
-import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
-import { useValue } from "../shell/state.ts";
+import { useValue } from "../state/state.ts";
+import { CopyButton, Icon, IconButton, MiddleEllipsis } from "../ui/components.tsx";
+import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
+import { displayUrl } from "../ui/feed-url.ts";
 import { formatDay, useWords } from "../words/index.ts";
+import { nameOf, podcastOf, titleOf } from "./known-podcasts.ts";
+import { openedPanel, podcastComponents } from "./podcast-components.ts";
 import { remove } from "./subscription-list.ts";
 
 interface RowProps {

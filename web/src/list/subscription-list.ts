@@ -9,9 +9,6 @@ import {
   type Subscription,
   type Update,
 } from "../../../client/src/index.ts";
-import { nameOf, restorePodcasts, serializePodcasts } from "../podcasts/podcasts.ts";
-import { dismissNotice, showNotice } from "../shell/notices.ts";
-import { claimStorage, createMemoryStorage, type OwnedStorage } from "../shell/owned-storage.ts";
 import {
   accountMode,
   anonymousClient,
@@ -25,9 +22,12 @@ import {
   requireSignIn,
   serverUrl,
   setUser,
-} from "../shell/server.ts";
-import { createState } from "../shell/state.ts";
+} from "../server/server.ts";
+import { createState } from "../state/state.ts";
+import { dismissNotice, showNotice } from "../ui/notices.ts";
 import { formatNumber, translation } from "../words/index.ts";
+import { nameOf, restorePodcasts, serializePodcasts } from "./known-podcasts.ts";
+import { claimStorage, createMemoryStorage, type OwnedStorage } from "./owned-storage.ts";
 import { discardRemovals, type Identified, readRemovals, storeRemovals } from "./unfinished-removals.ts";
 
 interface SubscriptionList {

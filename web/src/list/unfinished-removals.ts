@@ -1,6 +1,6 @@
 import type { Subscription } from "../../../client/src/index.ts";
-import { serverUrl } from "../shell/server.ts";
-import { storage } from "../shell/state.ts";
+import { serverUrl } from "../server/server.ts";
+import { storage } from "../state/state.ts";
 
 export type Identified = Pick<Subscription, "id">;
 

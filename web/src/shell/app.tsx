@@ -2,13 +2,14 @@ import { Component, type ComponentChild, type ComponentChildren, type ComponentT
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { explainUnusedInvitation, SignInDialog, SignInPage } from "../accounts/sign-in.tsx";
 import { appLoginId } from "../apps/app-login-link.ts";
-import { shortName } from "../import/feed-url.ts";
 import { ListView } from "../list/list.tsx";
 import { refusals, subscriptionList, updateRefusals } from "../list/subscription-list.ts";
-import { formatNumber, translation, useWords } from "../words/index.ts";
-import { Icon, IconButton, useRestoreFocus } from "./components.tsx";
-import { isolate } from "./control-characters.ts";
-import { explainCode } from "./errors.ts";
+import { accountMode, connectionProblem, currentUser, needsSignIn, serverUrl } from "../server/server.ts";
+import { createState, useValue } from "../state/state.ts";
+import { Icon, IconButton, useRestoreFocus } from "../ui/components.tsx";
+import { isolate } from "../ui/control-characters.ts";
+import { explainCode } from "../ui/errors.ts";
+import { shortName } from "../ui/feed-url.ts";
 import {
   announcement,
   dismissNotice,
@@ -18,10 +19,9 @@ import {
   resumeNotice,
   runNoticeAction,
   showNotice,
-} from "./notices.ts";
-import { accountMode, connectionProblem, currentUser, needsSignIn, serverUrl } from "./server.ts";
+} from "../ui/notices.ts";
+import { formatNumber, translation, useWords } from "../words/index.ts";
 import { shortcutsEnabled } from "./shortcuts.ts";
-import { createState, useValue } from "./state.ts";
 
 type View = () => ComponentChild;
 

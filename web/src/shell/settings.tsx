@@ -1,8 +1,8 @@
+import { createState, storage, useValue } from "../state/state.ts";
+import { Dialog } from "../ui/components.tsx";
+import { showNotice } from "../ui/notices.ts";
 import { LANGUAGES, type Language, setLanguage, translation, useWords } from "../words/index.ts";
-import { Dialog } from "./components.tsx";
-import { showNotice } from "./notices.ts";
 import { shortcutsEnabled } from "./shortcuts.ts";
-import { createState, storage, useValue } from "./state.ts";
 
 const THEMES = ["system", "light", "dark"] as const;
 type Theme = (typeof THEMES)[number];

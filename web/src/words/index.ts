@@ -1,4 +1,4 @@
-import { createState, storage, useValue } from "../shell/state.ts";
+import { createState, storage, useValue } from "../state/state.ts";
 import { en, type Words } from "./en.ts";
 
 /** Names of the languages, each in that language. */

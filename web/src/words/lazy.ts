@@ -1,4 +1,4 @@
-import { createState, type State, useValue } from "../shell/state.ts";
+import { createState, type State, useValue } from "../state/state.ts";
 import { type Language, translation } from "./index.ts";
 
 interface LazyWords<Words> {

@@ -1,5 +1,5 @@
 import { createClient, EarmarkError, type Me, NetworkError } from "../../../client/src/index.ts";
-import { createState, storage } from "./state.ts";
+import { createState, storage } from "../state/state.ts";
 
 /** With the base path if there is one, without a slash at the end. */
 export const serverUrl = new URL(".", location.href).href.replace(/\/$/, "");

@@ -1,12 +1,12 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Credential } from "../../../client/src/index.ts";
-import { QrCode } from "../apps/qr-code.tsx";
-import { CopyField, Dialog, Field, useRestoreFocus } from "../shell/components.tsx";
-import { Confirm } from "../shell/confirm.tsx";
-import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
-import { explainError } from "../shell/errors.ts";
-import { showNotice } from "../shell/notices.ts";
-import { client, isLoopback, publicUrl } from "../shell/server.ts";
+import { client, isLoopback, publicUrl } from "../server/server.ts";
+import { CopyField, Dialog, Field, useRestoreFocus } from "../ui/components.tsx";
+import { Confirm } from "../ui/confirm.tsx";
+import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
+import { explainError } from "../ui/errors.ts";
+import { showNotice } from "../ui/notices.ts";
+import { QrCode } from "../ui/qr-code.tsx";
 import { useAccountWords } from "../words/accounts.ts";
 import { formatDay, useWords } from "../words/index.ts";
 

@@ -1,7 +1,7 @@
 import type { Subscription } from "../../../client/src/index.ts";
+import { notifyPodcastsChanged, podcastOf, rememberPodcast } from "../list/known-podcasts.ts";
 import { savePodcasts, subscriptionList } from "../list/subscription-list.ts";
-import { connectionProblem, noRetryClient } from "../shell/server.ts";
-import { notifyPodcastsChanged, podcastOf, rememberPodcast } from "./podcasts.ts";
+import { connectionProblem, noRetryClient } from "../server/server.ts";
 
 // Podcasts are not part of the list's changes and cause no events. The whole list is read once; after that, only pages
 // with subscriptions about which nothing is known yet, at longer and longer intervals.

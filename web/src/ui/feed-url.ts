@@ -1,4 +1,4 @@
-import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
+import { isolate, revealControlCharacters } from "./control-characters.ts";
 
 /** A feed URL prepared for display. */
 export interface DisplayUrl {

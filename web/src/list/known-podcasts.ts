@@ -1,7 +1,7 @@
 import type { Podcast, Subscription } from "../../../client/src/index.ts";
-import { shortName } from "../import/feed-url.ts";
-import { isolate } from "../shell/control-characters.ts";
-import { createState } from "../shell/state.ts";
+import { createState } from "../state/state.ts";
+import { isolate } from "../ui/control-characters.ts";
+import { shortName } from "../ui/feed-url.ts";
 
 /** What the server knows about the podcasts of the list, by the id of the subscription. Filled by `podcast-loader.ts`. */
 const known = new Map<string, { readonly feedUrl: string; readonly podcast: Podcast }>();

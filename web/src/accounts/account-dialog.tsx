@@ -1,11 +1,11 @@
 import { useState } from "preact/hooks";
 import type { AccountSummary, AdminClient, NewLink } from "../../../client/src/admin.ts";
-import { Dialog, Field } from "../shell/components.tsx";
-import { Confirm } from "../shell/confirm.tsx";
-import { isolate } from "../shell/control-characters.ts";
-import { explainError } from "../shell/errors.ts";
-import { showNotice } from "../shell/notices.ts";
-import { anonymousClient, currentUser } from "../shell/server.ts";
+import { anonymousClient, currentUser } from "../server/server.ts";
+import { Dialog, Field } from "../ui/components.tsx";
+import { Confirm } from "../ui/confirm.tsx";
+import { isolate } from "../ui/control-characters.ts";
+import { explainError } from "../ui/errors.ts";
+import { showNotice } from "../ui/notices.ts";
 import { useAccountWords } from "../words/accounts.ts";
 import { LinkDialog } from "./link-dialog.tsx";
 

@@ -1,8 +1,8 @@
 import { EarmarkError } from "../../../client/src/index.ts";
+import { anonymousClient } from "../server/server.ts";
 import { useWords } from "../words/index.ts";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
-import { anonymousClient } from "./server.ts";
 
 interface ProblemProps {
   readonly error: unknown;

@@ -1,8 +1,8 @@
 import { NetworkError, type Progress, type SubscribeResult } from "../../../client/src/index.ts";
-import { addToLocalCopy, flushRemovals, refresh, subscriptionList, sync } from "../list/subscription-list.ts";
-import { accountMode, client, connectionProblem, reportProblem, setUser } from "../shell/server.ts";
-import { displayUrl } from "./feed-url.ts";
-import type { Line } from "./outcomes.tsx";
+import type { Line } from "../import/outcomes.tsx";
+import { accountMode, client, connectionProblem, reportProblem, setUser } from "../server/server.ts";
+import { displayUrl } from "../ui/feed-url.ts";
+import { addToLocalCopy, flushRemovals, refresh, subscriptionList, sync } from "./subscription-list.ts";
 
 /** Small enough for a progress bar that moves, large enough for few requests. */
 const BATCH_SIZE = 250;

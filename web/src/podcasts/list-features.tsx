@@ -1,19 +1,19 @@
 import { useMemo } from "preact/hooks";
 import type { Podcast, Subscription } from "../../../client/src/index.ts";
-import { listFolders } from "../list/edit-form.tsx";
+import { needsAttention, podcastsVersion } from "../list/known-podcasts.ts";
 import { collapsed, type Filter, filter, type Group } from "../list/list-options.ts";
-import { Icon } from "../shell/components.tsx";
-import { isolate, revealControlCharacters } from "../shell/control-characters.ts";
-import { useValue } from "../shell/state.ts";
+import { useValue } from "../state/state.ts";
+import { Icon } from "../ui/components.tsx";
+import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { formatNumber, useWords } from "../words/index.ts";
 import { loadPodcastWords, usePodcastWords } from "../words/podcasts.ts";
-import { startLoading } from "./podcast-loader.ts";
-import { needsAttention, podcastsVersion } from "./podcasts.ts";
+import { listFolders } from "./edit-form.tsx";
+import { startLoading } from "./loader.ts";
 import "../styles/podcasts.css";
 
-export { BulkActions } from "../list/bulk-actions.tsx";
-export { RenameForm } from "../list/rename-form.tsx";
-export { Panel } from "./podcast-panel.tsx";
+export { BulkActions } from "./bulk-actions.tsx";
+export { Panel } from "./panel.tsx";
+export { RenameForm } from "./rename-form.tsx";
 
 let started: Promise<void> | undefined;
 

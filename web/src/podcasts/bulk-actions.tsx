@@ -1,13 +1,13 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
-import { titleOf } from "../podcasts/podcasts.ts";
-import { Dialog, download, IconButton } from "../shell/components.tsx";
-import { useValue } from "../shell/state.ts";
+import { titleOf } from "../list/known-podcasts.ts";
+import { selection } from "../list/list-options.ts";
+import { edit, remove, subscriptionList } from "../list/subscription-list.ts";
+import { useValue } from "../state/state.ts";
+import { Dialog, download, IconButton } from "../ui/components.tsx";
 import { formatNumber, useWords } from "../words/index.ts";
 import { usePodcastWords } from "../words/podcasts.ts";
 import { EditForm, listFolders, readFolders } from "./edit-form.tsx";
-import { selection } from "./list-options.ts";
-import { edit, remove, subscriptionList } from "./subscription-list.ts";
 
 /** Selects several of the visible subscriptions, to move, export or remove them together. */
 export function BulkActions({ items }: { items: readonly Subscription[] }) {

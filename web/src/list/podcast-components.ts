@@ -1,7 +1,7 @@
 import type { ComponentType } from "preact";
 import type { Podcast, Subscription } from "../../../client/src/index.ts";
-import type { Group } from "../list/list-options.ts";
-import { createState } from "../shell/state.ts";
+import { createState } from "../state/state.ts";
+import type { Group } from "./list-options.ts";
 
 /** Components with which the list shows and edits podcasts; see `podcast-views.tsx`. */
 export interface PodcastComponents {

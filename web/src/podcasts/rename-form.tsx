@@ -1,14 +1,14 @@
 import { useId, useLayoutEffect, useRef } from "preact/hooks";
 import type { Podcast, Subscription } from "../../../client/src/index.ts";
-import { displayUrl } from "../import/feed-url.ts";
-import { nameOf, podcastOf, titleOf } from "../podcasts/podcasts.ts";
-import { IconButton } from "../shell/components.tsx";
-import { showNotice } from "../shell/notices.ts";
-import { useValue } from "../shell/state.ts";
+import { nameOf, podcastOf, titleOf } from "../list/known-podcasts.ts";
+import { renaming } from "../list/renaming.ts";
+import { edit, subscriptionList } from "../list/subscription-list.ts";
+import { useValue } from "../state/state.ts";
+import { IconButton } from "../ui/components.tsx";
+import { displayUrl } from "../ui/feed-url.ts";
+import { showNotice } from "../ui/notices.ts";
 import { translation, useWords } from "../words/index.ts";
 import { podcastWords, usePodcastWords } from "../words/podcasts.ts";
-import { renaming } from "./renaming.ts";
-import { edit, subscriptionList } from "./subscription-list.ts";
 
 /** Null if the name is the one in the feed, so that it changes when the publisher changes it. */
 export function toOwnTitle(text: string, podcast: Podcast | undefined): string | null {

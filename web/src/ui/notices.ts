@@ -1,4 +1,4 @@
-import { createState } from "./state.ts";
+import { createState } from "../state/state.ts";
 
 /** A short message at the bottom of the page. */
 export interface Notice {

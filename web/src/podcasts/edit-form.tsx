@@ -1,9 +1,9 @@
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
-import { Field } from "../shell/components.tsx";
+import { compareText } from "../list/list-options.ts";
+import { Field } from "../ui/components.tsx";
 import { useWords } from "../words/index.ts";
 import { podcastWords } from "../words/podcasts.ts";
-import { compareText } from "./list-options.ts";
 
 interface EditFormProps {
   readonly label: string;
