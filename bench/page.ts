@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Page } from "playwright-core";
 import { launch, longTasks, slowCpu, type TestBrowser } from "../test/support/browser.ts";
-import { en } from "../web/src/words/en.ts";
+import { en, format } from "../test/support/words.ts";
 import { drawTable, show, summarize } from "./figures.ts";
 import { startEarmark } from "./processes.ts";
 import { additionOf, operate } from "./sync.ts";
@@ -43,7 +43,7 @@ async function measure(browser: TestBrowser, url: string, slowdown: number): Pro
     watch.observe(document, { childList: true, subtree: true });
   `);
   await page.goto("/");
-  await page.getByText(en.count(FEEDS, FEEDS.toLocaleString("en")), { exact: true }).waitFor();
+  await page.getByText(format(en.count, { n: FEEDS }), { exact: true }).waitFor();
   const [firstRowMs = 0, wholeMs = 0] = await page.evaluate<number[]>(
     "[performance.getEntriesByName('first-row')[0].startTime, Math.max(...performance.getEntriesByType('resource').map((entry) => entry.responseEnd))]",
   );

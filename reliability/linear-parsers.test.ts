@@ -34,7 +34,8 @@ import { FeedReader } from "../src/podcasts/read/read-feed.ts";
 import { decodePage, readPage } from "../src/podcasts/read/read-page.ts";
 import { openStore } from "../src/store/open.ts";
 import { temporaryFolder } from "../test/support/server.ts";
-import { displayUrl, parseLine, shortName } from "../web/src/ui/feed-url.ts";
+import { parseLine } from "../web/src/import/parse-line.ts";
+import { displayUrl, shortName } from "../web/src/ui/feed-url.ts";
 import { type Frame, plain, type Reader, testLinearTime } from "./linear-time.ts";
 
 /** Limit of the request line with all headers, and of the bodies of account documents. */

@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { en } from "../web/src/words/en.ts";
-import { en as more } from "../web/src/words/feeds.en.ts";
 import { assertAccessible, longTasks } from "./support/browser.ts";
 import { startFeeds } from "./support/feeds.ts";
 import { THIS_MACHINE } from "./support/fetching.ts";
@@ -20,15 +18,17 @@ import {
   visit,
 } from "./support/page.ts";
 import { startServer } from "./support/server.ts";
+import { en, format } from "./support/words.ts";
 
 const { outcome, errors } = en;
 
 const field = (page: Page) => page.getByLabel(en.add.label);
-const line = (page: Page, number: number) => page.getByLabel(en.add.line(String(number)), { exact: true });
+const line = (page: Page, number: number) =>
+  page.getByLabel(format(en.add.line, { n: String(number) }), { exact: true });
 
 async function submit(page: Page, text: string, count: number): Promise<void> {
   await field(page).fill(text);
-  await button(page, en.add.submit(count, String(count))).click();
+  await button(page, format(en.add.submit, { n: count })).click();
 }
 
 describe("add", { concurrency: 3 }, () => {
@@ -36,19 +36,19 @@ describe("add", { concurrency: 3 }, () => {
     const options = { theme: "dark", feeds: ["https://old.example/"] } as const;
     const { page, context: browser, server, finish } = await visit({ at: "add", ...options });
     await t.test("add: the server does not fetch feeds → no search is offered", async () => {
-      assert.equal(await button(page, en.add.submit(0, "0")).isDisabled(), true);
+      assert.equal(await button(page, format(en.add.submit, { n: 0 })).isDisabled(), true);
       await field(page).fill("https://site.example/show");
-      assert.equal(await button(page, en.add.submit(1, "1")).isEnabled(), true);
-      assert.equal(await button(page, more.find.button).count(), 0);
+      assert.equal(await button(page, format(en.add.submit, { n: 1 })).isEnabled(), true);
+      assert.equal(await button(page, en.feedSearch.button).count(), 0);
       await submit(page, "https://site.example/", 1);
-      await status(page, en.add.done("1", "0", "0")).waitFor();
+      await status(page, format(en.add.done, { added: 1, existing: 0, rejected: 0 })).waitFor();
       assert.deepEqual(await feedsOf(server), ["https://old.example/", "https://site.example/"]);
       await button(page, en.add.more).click();
     });
 
     await t.test("add: one URL → added, and first in the list", async () => {
       await submit(page, "https://new.example/feed", 1);
-      await status(page, en.add.done("1", "0", "0")).waitFor();
+      await status(page, format(en.add.done, { added: 1, existing: 0, rejected: 0 })).waitFor();
       await until(() => results(page), [`https://new.example/feed${outcome.added}`]);
       await link(page, en.import.seeList).click();
       await until(() => hosts(page), ["new.example", "site.example", "old.example"]);
@@ -75,10 +75,14 @@ describe("add", { concurrency: 3 }, () => {
         const warnings = page.getByRole("main").getByRole("status").getByRole("listitem");
         await until(
           () => warnings.allTextContents(),
-          [more.servicePage("Spotify", "1"), more.servicePage("Apple Podcasts", "3"), more.servicePage("YouTube", "5")],
+          [
+            format(en.add.servicePage, { service: "Spotify", line: 1 }),
+            format(en.add.servicePage, { service: "Apple Podcasts", line: 3 }),
+            format(en.add.servicePage, { service: "YouTube", line: 5 }),
+          ],
         );
         await submit(page, "https://open.spotify.com/show/1", 1);
-        await status(page, en.add.done("1", "0", "0")).waitFor();
+        await status(page, format(en.add.done, { added: 1, existing: 0, rejected: 0 })).waitFor();
         assert.equal((await feedsOf(server)).at(-1), "https://open.spotify.com/show/1");
         await button(page, en.add.more).click();
       },
@@ -87,7 +91,7 @@ describe("add", { concurrency: 3 }, () => {
     await t.test("add: Ctrl+Enter → submits the form", async () => {
       await field(page).fill("https://keyboard.example/feed");
       await field(page).press("Control+Enter");
-      await status(page, en.add.done("1", "0", "0")).waitFor();
+      await status(page, format(en.add.done, { added: 1, existing: 0, rejected: 0 })).waitFor();
       await until(() => page.evaluate("document.activeElement.id"), "content");
       assert.equal((await feedsOf(server)).at(-1), "https://keyboard.example/feed");
       await button(page, en.add.more).click();
@@ -111,7 +115,7 @@ describe("add", { concurrency: 3 }, () => {
         "<b>bold</b>",
       ].join("\r\n");
       await submit(page, text, 10);
-      await status(page, en.add.done("4", "2", "4")).waitFor();
+      await status(page, format(en.add.done, { added: 4, existing: 2, rejected: 4 })).waitFor();
       const added = [
         "https://spaced.example/feed",
         "https://schemed.example/rss",
@@ -143,7 +147,7 @@ describe("add", { concurrency: 3 }, () => {
       await line(page, 3).fill(" three.example ");
       await line(page, 4).fill("");
       await line(page, 2).press("Enter");
-      await status(page, en.add.done("3", "0", "0")).waitFor();
+      await status(page, format(en.add.done, { added: 3, existing: 0, rejected: 0 })).waitFor();
       await until(
         () => results(page),
         ["https://one.example/", "https://two.example/", "https://three.example"].map((feed) => feed + outcome.added),
@@ -162,8 +166,8 @@ describe("add", { concurrency: 3 }, () => {
       await page.getByLabel(`${outcome.refused} 2`).check({ force: true });
       await until(async () => (await results(page)).length, 2);
       await line(page, 2).fill("still invalid");
-      await button(page, en.add.retry(2, "2")).click();
-      await status(page, en.add.done("2", "0", "2")).waitFor();
+      await button(page, format(en.add.retry, { n: 2 })).click();
+      await status(page, format(en.add.done, { added: 2, existing: 0, rejected: 2 })).waitFor();
       await until(async () => (await results(page)).length, 4);
       assert.equal(await line(page, 2).inputValue(), "still invalid");
       await button(page, en.add.more).click();
@@ -192,11 +196,11 @@ describe("add", { concurrency: 3 }, () => {
       await page.evaluate(`navigator.clipboard.writeText(${JSON.stringify(text)})`);
       await field(page).fill("");
       await field(page).press("Control+V");
-      await button(page, en.add.submit(2_001, "2,001")).click();
-      await status(page, en.add.done("2,000", "0", "1")).waitFor();
+      await button(page, format(en.add.submit, { n: 2_001 })).click();
+      await status(page, format(en.add.done, { added: 2_000, existing: 0, rejected: 1 })).waitFor();
       assert.ok((await results(page)).length < 60);
       await page.getByLabel(`${outcome.refused} 1`).check({ force: true });
-      await page.getByLabel(en.add.line("2,001")).pressSequentially(" still");
+      await page.getByLabel(format(en.add.line, { n: 2_001 })).pressSequentially(" still");
       const longest = Math.max(0, ...(await longTasks(page)).map(({ duration }) => duration));
       context.diagnostic(`the longest task took ${longest} ms`);
       assert.equal((await feedsOf(server)).length, before + 2_000);
@@ -217,15 +221,15 @@ describe("add", { concurrency: 3 }, () => {
       );
       site.feed("/rss", { title: "The show" });
       await submit(page, `https://feeds.example/rss\n${site.url}/`, 2);
-      await page.getByText(more.find.found("2"), { exact: true }).waitFor();
+      await page.getByText(format(en.feedSearch.found, { line: 2 }), { exact: true }).waitFor();
       await assertAccessible(page);
       const root = "document.documentElement";
       assert.equal(await page.evaluate(`${root}.scrollWidth <= ${root}.clientWidth`), true, "nothing is cut off");
       assert.deepEqual(await feedsOf(server), [], "nothing is added yet");
-      await button(page, more.find.useLabel("The show")).click();
+      await button(page, format(en.feedSearch.useLabel, { name: "The show" })).click();
       assert.equal(await field(page).inputValue(), `https://feeds.example/rss\n${site.url}/rss`);
-      await button(page, en.add.submit(2, "2")).click();
-      await status(page, en.add.done("2", "0", "0")).waitFor();
+      await button(page, format(en.add.submit, { n: 2 })).click();
+      await status(page, format(en.add.done, { added: 2, existing: 0, rejected: 0 })).waitFor();
       assert.deepEqual(await feedsOf(server), ["https://feeds.example/rss", `${site.url}/rss`]);
       await button(page, en.add.more).click();
     });
@@ -234,15 +238,15 @@ describe("add", { concurrency: 3 }, () => {
       site.pages.set("/none", (_request, response) => response.end("<p>Hello"));
       const feed = site.feed("/show", { title: "The show" });
       await field(page).fill([`${site.url}/none`, feed, `${site.url}/missing`].join("\n"));
-      await button(page, more.find.button).click();
+      await button(page, en.feedSearch.button).click();
       for (const text of [
-        more.find.none("1"),
-        more.find.feedItself("2"),
-        more.find.failed("3", more.reasons["page-unavailable"]),
+        format(en.feedSearch.none, { line: 1 }),
+        format(en.feedSearch.feedItself, { line: 2 }),
+        format(en.feedSearch.failed, { line: 3, reason: en.reasons["page-unavailable"] }),
       ])
         await page.getByText(text, { exact: true }).waitFor();
       await submit(page, `${site.url}/none`, 1);
-      await status(page, en.add.done("1", "0", "0")).waitFor();
+      await status(page, format(en.add.done, { added: 1, existing: 0, rejected: 0 })).waitFor();
     });
     await finish();
   });
@@ -257,8 +261,8 @@ describe("add", { concurrency: 3 }, () => {
       await button(page, en.add.more).click();
       assert.equal(await field(page).inputValue(), "https://busy.example/\ninvalid\n");
       await page.unroute("**/v1/operations");
-      await button(page, en.add.submit(2, "2")).click();
-      await status(page, en.add.done("1", "0", "1")).waitFor();
+      await button(page, format(en.add.submit, { n: 2 })).click();
+      await status(page, format(en.add.done, { added: 1, existing: 0, rejected: 1 })).waitFor();
       assert.deepEqual(await feedsOf(server), ["https://busy.example/"]);
       await button(page, en.add.more).click();
     });
@@ -266,7 +270,7 @@ describe("add", { concurrency: 3 }, () => {
     await t.test("add: the server is unreachable → saved on this device, and sent later", async () => {
       await page.route("**/v1/operations", (route) => route.abort());
       await submit(page, "https://one.example/\nhttps://two.example/\nhttps://one.example/\nnot a URL", 4);
-      await status(page, en.add.saved(2, "2")).waitFor();
+      await status(page, format(en.add.saved, { n: 2 })).waitFor();
       await until(
         () => results(page),
         [
@@ -276,7 +280,7 @@ describe("add", { concurrency: 3 }, () => {
           `${outcome.refused} – ${errors["feed-url-not-http"]}`,
         ],
       );
-      const waiting = status(page, en.connection.waiting(2, "2"));
+      const waiting = status(page, format(en.connection.waiting, { n: 2 }));
       await waiting.waitFor();
       await link(page, en.views.list).click();
       await until(() => hosts(page), ["two.example", "one.example", "busy.example"]);

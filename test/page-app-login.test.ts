@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { revealControlCharacters } from "../web/src/ui/control-characters.ts";
-import { en } from "../web/src/words/en.ts";
 import { assertAccessible } from "./support/browser.ts";
 import {
   assertNoOverflow,
@@ -17,6 +16,7 @@ import {
   visit,
 } from "./support/page-accounts.ts";
 import { callAs, deviceItem, startLogin, tokenItem } from "./support/page-apps.ts";
+import { en, format } from "./support/words.ts";
 
 const { account, appLogin, apps } = en;
 const FEEDS = "/index.php/apps/gpoddersync/subscriptions?since=0";
@@ -61,9 +61,9 @@ test("app login", async (t) => {
     await page.getByRole("link", { name: appLogin.seeApps }).click();
     await tokenItem(page, "AntennaPod on Pixel 8").waitFor();
     await deviceItem(page, "AntennaPod on Pixel 8").getByText("AntennaPod · ", { exact: false }).waitFor();
-    await button(page, apps.revokeLabel("AntennaPod on Pixel 8")).click();
+    await button(page, format(apps.revokeLabel, { label: "AntennaPod on Pixel 8" })).click();
     await button(dialog(page), apps.revoke).click();
-    await page.getByText(apps.revoked("AntennaPod on Pixel 8")).waitFor();
+    await page.getByText(format(apps.revoked, { label: "AntennaPod on Pixel 8" })).waitFor();
     assert.equal((await callAs(app, "GET", FEEDS)).status, 401);
   });
 

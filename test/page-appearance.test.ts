@@ -1,17 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { de as peopleDe } from "../web/src/words/accounts.de.ts";
-import { en as peopleEn } from "../web/src/words/accounts.en.ts";
-import { de } from "../web/src/words/de.ts";
-import { en, type Words } from "../web/src/words/en.ts";
-import { es } from "../web/src/words/es.ts";
-import { de as feedsDe } from "../web/src/words/feeds.de.ts";
-import { en as feedsEn } from "../web/src/words/feeds.en.ts";
-import { fr } from "../web/src/words/fr.ts";
-import { de as podcastsDe } from "../web/src/words/podcasts.de.ts";
-import { en as podcastsEn } from "../web/src/words/podcasts.en.ts";
-import { zh } from "../web/src/words/zh.ts";
 import { assertAccessible } from "./support/browser.ts";
 import {
   button,
@@ -28,6 +17,7 @@ import {
   walk,
 } from "./support/page.ts";
 import { startServer } from "./support/server.ts";
+import { de, en, es, format, fr, type Words, zh } from "./support/words.ts";
 
 /** Short and long, with and without secrets. */
 const FEEDS = [
@@ -60,10 +50,8 @@ const isDark = (page: Page) =>
 describe("appearance", { concurrency: 3 }, () => {
   test("appearance: every state in German, under a base path, on a light desktop and a dark phone → accessible, fits the screen, fully translated", async (t) => {
     const server = await startServer({ EARMARK_BASE_PATH: "/pods" });
-    const german = patterns({ ...de, podcastsDe, feedsDe, peopleDe });
-    const english = patterns({ ...en, podcastsEn, feedsEn, peopleEn }).filter(
-      (pattern) => !german.some(({ source }) => source === pattern.source),
-    );
+    const german = patterns(de);
+    const english = patterns(en).filter((pattern) => !german.some(({ source }) => source === pattern.source));
     const outside: string[] = [];
     const { page, allow, finish } = await visit({
       server,
@@ -122,7 +110,7 @@ describe("appearance", { concurrency: 3 }, () => {
       const [download] = await Promise.all([page.waitForEvent("download"), link(page, de.list.export).click()]);
       assert.equal(new URL(download.url()).pathname, "/pods/v1/subscriptions.opml");
       const before = (await feedsOf(server)).length;
-      await button(page, de.list.remove("pod-1.example/feed.xml")).click();
+      await button(page, format(de.list.remove, { name: "pod-1.example/feed.xml" })).click();
       await button(page, de.close).click();
       await until(async () => (await feedsOf(server)).length, before - 1);
       await link(page, de.views.apps).click();
@@ -145,9 +133,9 @@ describe("appearance", { concurrency: 3 }, () => {
       await link(page, de.list.importFile).click();
       const operations = await hold(page, "**/v1/operations");
       await chooseFile(page, opml(numberedFeeds(300)), de);
-      await button(page, de.import.start(300, "300")).click();
+      await button(page, format(de.import.start, { n: 300 })).click();
       await operations.next();
-      await page.getByText(de.import.running("250", "300")).waitFor();
+      await page.getByText(format(de.import.running, { done: 250, total: 300 })).waitFor();
       await isAccessible();
       await operations.open();
       await page.getByText(de.import.done, { exact: true }).first().waitFor();
@@ -164,7 +152,7 @@ describe("appearance", { concurrency: 3 }, () => {
           const moves = [animationName === "none" ? "0s" : animationDuration, ...transitionDuration.split(", ")];
           return moves.every((time) => time === "0s") ? [] : [element.className];
         })`);
-      await button(page, en.list.remove("pod-3.example/feed.xml")).click();
+      await button(page, format(en.list.remove, { name: "pod-3.example/feed.xml" })).click();
       await button(page, en.list.undo).waitFor();
       assert.deepEqual(await moving(), []);
       await page.emulateMedia({ reducedMotion: "no-preference" });
@@ -313,9 +301,10 @@ describe("appearance", { concurrency: 3 }, () => {
 function patterns(words: object): RegExp[] {
   const literal = (text: string) => text.replace(/[.*+?^$()[\]{}|\\]/g, "\\$&");
   return Object.values(words).flatMap((value) => {
-    if (typeof value === "string") return [new RegExp(`^${literal(value)}$`)];
-    if (typeof value !== "function") return patterns(value);
-    const texts = [1, 2, "§"].map((first) => String(value(first, "§", "§")));
-    return texts.map((text) => new RegExp(`^${literal(text).replaceAll(/§|\d+/g, ".+")}$`));
+    if (typeof value !== "string") return patterns(value);
+    const names = [...value.matchAll(/\{(\w+)/g)].map(([, name = ""]) => name);
+    if (names.length === 0) return [new RegExp(`^${literal(value)}$`)];
+    const texts = [1, 2].map((n) => format(value, Object.fromEntries(names.map((name) => [name, n]))));
+    return texts.map((text) => new RegExp(`^${literal(text).replaceAll(/\d+/g, ".+")}$`));
   });
 }

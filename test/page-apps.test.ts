@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { GUIDES } from "../web/src/apps/app-guides.ts";
 import { revealControlCharacters } from "../web/src/ui/control-characters.ts";
-import { en } from "../web/src/words/en.ts";
 import { newToken, signUp } from "./support/accounts.ts";
 import {
   assertNoOverflow,
@@ -23,6 +22,7 @@ import {
 } from "./support/page-accounts.ts";
 import { callAs, deviceItem, returnToTab, syncDevice, tokenItem, valuesToType } from "./support/page-apps.ts";
 import { readQrCode } from "./support/qr-code.ts";
+import { en, format } from "./support/words.ts";
 
 const { apps } = en;
 const FEEDS = ["https://one.example/feed", "https://two.example/feed"];
@@ -39,7 +39,7 @@ describe("apps", { concurrency: 3 }, () => {
       await chooseApp(page, "AntennaPod");
       await page.getByText(apps.allowThere).waitFor();
       await page.getByText(apps.withToken, { exact: true }).click();
-      await page.getByText(apps.refusedName("AntennaPod", apps.inBrowser)).waitFor();
+      await page.getByText(format(apps.refusedName, { app: "AntennaPod", way: apps.inBrowser })).waitFor();
       assert.equal(await button(page, apps.create).count(), 0);
       await chooseApp(page, "Kasts");
       await button(page, apps.create).waitFor();
@@ -61,14 +61,14 @@ describe("apps", { concurrency: 3 }, () => {
     await t.test("app guide: keyboard → arrow keys choose the app and the way to sign in", async () => {
       await page.getByRole("radio", { name: "AntennaPod" }).focus();
       await page.keyboard.press("Space");
-      await page.getByText(apps.menu("AntennaPod")).waitFor();
+      await page.getByText(format(apps.menu, { app: "AntennaPod" })).waitFor();
       await page.keyboard.press("Tab");
       assert.ok(await isFocused(page.getByRole("radio", { name: apps.withToken })));
       await page.keyboard.press("ArrowRight");
       await page.getByText(apps.allowThere).waitFor();
       await page.keyboard.press("Shift+Tab");
       await page.keyboard.press("ArrowRight");
-      await page.getByText(apps.menu("Kasts")).waitFor();
+      await page.getByText(format(apps.menu, { app: "Kasts" })).waitFor();
       assert.ok(await isFocused(page.getByRole("radio", { name: "Kasts" })));
     });
 
@@ -78,7 +78,7 @@ describe("apps", { concurrency: 3 }, () => {
         for (const method of methods) {
           if (methods.length > 1)
             await page.getByText(method.credentials ? apps.withToken : apps.inBrowser, { exact: true }).click();
-          for (const text of [apps.menu(name), ...method.menu, ...method.buttons])
+          for (const text of [format(apps.menu, { app: name }), ...method.menu, ...method.buttons])
             await page.locator(".steps").getByText(text, { exact: false }).first().waitFor();
           const values = await valuesToType(page);
           assert.deepEqual(values, {
@@ -120,10 +120,14 @@ describe("apps", { concurrency: 3 }, () => {
       await page.getByText(apps.noDevices).waitFor();
       await syncDevice(kasts, { id: "laptop", caption: "My laptop" });
       await returnToTab(page);
-      await page.getByText(apps.connected(apps.appOn("Kasts", "My laptop"))).waitFor();
+      await page
+        .getByText(format(apps.connected, { device: format(apps.appOn, { app: "Kasts", device: "My laptop" }) }))
+        .waitFor();
       await syncDevice(kasts, { id: "laptop", caption: "My laptop", feeds: FEEDS.slice(0, 1) });
       await returnToTab(page);
-      await page.getByText(apps.synced(1, "1", apps.appOn("Kasts", "My laptop"))).waitFor();
+      await page
+        .getByText(format(apps.synced, { n: 1, device: format(apps.appOn, { app: "Kasts", device: "My laptop" }) }))
+        .waitFor();
     });
 
     await t.test("app guide: connected with what the page shows → the page says which device synced", async () => {
@@ -148,10 +152,12 @@ describe("apps", { concurrency: 3 }, () => {
 
       await syncDevice({ user: ann.name, password }, { id: "pixel", caption: "AntennaPod on Pixel 8", feeds: FEEDS });
       await returnToTab(page);
-      const status = page.getByRole("status").filter({ hasText: apps.synced(2, "2", "AntennaPod on Pixel 8") });
+      const status = page
+        .getByRole("status")
+        .filter({ hasText: format(apps.synced, { n: 2, device: "AntennaPod on Pixel 8" }) });
       await status.waitFor();
       await deviceItem(page, "AntennaPod on Pixel 8")
-        .getByText(`AntennaPod · ${apps.lastSync(en.ago.now)}`)
+        .getByText(`AntennaPod · ${format(apps.lastSync, { when: en.ago.now })}`)
         .waitFor();
       assert.deepEqual((await feedsOf(ann)).toSorted(), FEEDS);
       await chooseApp(page, "Kasts");
@@ -160,7 +166,7 @@ describe("apps", { concurrency: 3 }, () => {
     });
 
     await t.test("devices: renamed → the new name, also for apps", async () => {
-      const rename = button(page, apps.renameLabel("AntennaPod on Pixel 8"));
+      const rename = button(page, format(apps.renameLabel, { device: "AntennaPod on Pixel 8" }));
       await rename.click();
       await page.keyboard.press("Escape");
       await dialog(page).waitFor({ state: "detached" });
@@ -178,14 +184,14 @@ describe("apps", { concurrency: 3 }, () => {
       await syncDevice(app, { id: "pixel", caption: "Pixel", feeds: FEEDS });
       await syncDevice(app, { id: "laptop", caption: "Laptop" });
       await returnToTab(page);
-      await button(page, apps.forgetLabel("Pixel")).click();
-      await heading(page, apps.forgetLabel("Pixel")).waitFor();
+      await button(page, format(apps.forgetLabel, { device: "Pixel" })).click();
+      await heading(page, format(apps.forgetLabel, { device: "Pixel" })).waitFor();
       await button(dialog(page), en.cancel).click();
       await dialog(page).waitFor({ state: "detached" });
       await deviceItem(page, "Pixel").waitFor();
-      await button(page, apps.forgetLabel("Pixel")).click();
+      await button(page, format(apps.forgetLabel, { device: "Pixel" })).click();
       await button(dialog(page), apps.forget).click();
-      await page.getByText(apps.forgotten("Pixel")).waitFor();
+      await page.getByText(format(apps.forgotten, { device: "Pixel" })).waitFor();
       await deviceItem(page, "Pixel").waitFor({ state: "detached" });
       await deviceItem(page, "Laptop").waitFor();
       assert.equal((await feedsOf(ann)).length, 2);
@@ -202,7 +208,7 @@ describe("apps", { concurrency: 3 }, () => {
       for (const caption of captions) await deviceItem(page, revealControlCharacters(caption)).first().waitFor();
       assert.equal(await page.locator("main img, main script").count(), 0);
       await assertNoOverflow(page);
-      await button(page, apps.forgetLabel(captions[2] ?? "")).click();
+      await button(page, format(apps.forgetLabel, { device: captions[2] ?? "" })).click();
       await assertNoOverflow(page);
     });
     await finish();

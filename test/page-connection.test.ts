@@ -4,7 +4,6 @@ import { NOBODY } from "../src/accounts/account-store.ts";
 import { Accounts } from "../src/accounts/accounts.ts";
 import { People } from "../src/accounts/administration.ts";
 import { asUser } from "../src/accounts/caller.ts";
-import { en } from "../web/src/words/en.ts";
 import { assertAccessible } from "./support/browser.ts";
 import {
   advanceUntil,
@@ -26,6 +25,7 @@ import {
   WITHOUT_TWO,
 } from "./support/page.ts";
 import { ATOMIC, add, newId, startServer, temporaryFolder } from "./support/server.ts";
+import { en, format } from "./support/words.ts";
 
 describe("connection", { concurrency: 3 }, () => {
   test("connection: the server stops and restarts → the page waits and continues by itself", async () => {
@@ -39,9 +39,9 @@ describe("connection", { concurrency: 3 }, () => {
     await link(page, en.views.add).click();
     await page.getByLabel(en.add.label).fill("https://four.example/feed");
     await first.close();
-    await button(page, en.add.submit(1, "1")).click();
-    await status(page, en.add.saved(1, "1")).waitFor();
-    await status(page, en.connection.waiting(1, "1")).waitFor();
+    await button(page, format(en.add.submit, { n: 1 })).click();
+    await status(page, format(en.add.saved, { n: 1 })).waitFor();
+    await status(page, format(en.connection.waiting, { n: 1 })).waitFor();
     const second = await startServer({ ...environment, PORT: String(first.port) });
     await advanceUntil(page, status(page, en.connection.unreachable), "hidden");
     await until(() => feedsOf(second), [...THREE, "https://four.example/feed"]);

@@ -2,8 +2,6 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Download, Page } from "playwright-core";
 import { guid } from "../client/src/index.ts";
-import { en } from "../web/src/words/en.ts";
-import { en as more } from "../web/src/words/feeds.en.ts";
 import { longTasks } from "./support/browser.ts";
 import {
   advanceUntil,
@@ -23,12 +21,13 @@ import {
   visit,
 } from "./support/page.ts";
 import { add, startServer } from "./support/server.ts";
+import { en, format } from "./support/words.ts";
 
 const { outcome } = en;
 /** Intercepted before any other request is sent: turning interception on aborts requests in flight. */
 const OPERATIONS = "**/v1/operations";
 
-const start = (page: Page, count: number) => button(page, en.import.start(count, count.toLocaleString("en"))).click();
+const start = (page: Page, count: number) => button(page, format(en.import.start, { n: count })).click();
 const isDone = (page: Page) => page.getByRole("main").getByRole("status").filter({ hasText: en.import.done }).waitFor();
 const filter = (page: Page, kind: keyof typeof outcome, count: string) =>
   page.getByLabel(`${outcome[kind]} ${count}`, { exact: true }).check({ force: true });
@@ -62,10 +61,10 @@ describe("import", { concurrency: 3 }, () => {
     allow(/^response: (413|422) POST/);
     const list: string[] = [];
     await t.test("import: no file yet → says where each app has its export", async () => {
-      await page.getByText(more.exports.title).click();
+      await page.getByText(en.exportGuides.title).click();
       const rows = page.getByRole("table").getByRole("row");
       await rows.filter({ hasText: "gPodder" }).getByText("Subscriptions › Export to OPML file").waitFor();
-      await rows.filter({ hasText: "Apple Podcasts" }).getByText(more.exports.none).waitFor();
+      await rows.filter({ hasText: "Apple Podcasts" }).getByText(en.exportGuides.none).waitFor();
     });
 
     await t.test("import: file too large → an error, and a smaller one can be chosen", async () => {
@@ -86,14 +85,14 @@ describe("import", { concurrency: 3 }, () => {
       await chooseFile(page, "<opml>\n<body>\n<outline");
       await page
         .getByRole("alert")
-        .filter({ hasText: more.brokenAt("3") })
+        .filter({ hasText: format(en.import.brokenAt, { n: 3 }) })
         .waitFor();
       for (const text of ["", "just a text", "<html><body>404</body></html>", "\u0000\u0001PK"]) {
         await chooseFile(page, text);
         await page.getByRole("alert").filter({ hasText: en.errors["invalid-opml"] }).waitFor();
       }
       await chooseFile(page, hostile);
-      await page.getByRole("heading", { name: en.import.preview("list.opml") }).waitFor();
+      await page.getByRole("heading", { name: format(en.import.preview, { name: "list.opml" }) }).waitFor();
       assert.doesNotMatch((await page.getByRole("main").textContent()) ?? "", /root:|aaaaaaaaaaaaaaaaaaaaa/);
       await button(page, en.import.chooseAnother).click();
       const titles = [`<img src=x onerror="document.title='hacked'">`, "\u202eevil"];
@@ -112,7 +111,7 @@ describe("import", { concurrency: 3 }, () => {
 
     await t.test("import: a file is chosen → a preview, and nothing is added before it is confirmed", async () => {
       await chooseFile(page, opml([...numberedFeeds(5), "https://no where.example/", "nowhere"]));
-      await page.getByRole("heading", { name: en.import.preview("list.opml") }).waitFor();
+      await page.getByRole("heading", { name: format(en.import.preview, { name: "list.opml" }) }).waitFor();
       await until(
         () => counts(page),
         [`${outcome.new} 2`, `${outcome["already-subscribed"]} 3`, `${outcome.refused} 2`],
@@ -144,10 +143,10 @@ describe("import", { concurrency: 3 }, () => {
       await chooseFile(page, `# exported\n${one}\n${one}/\nftp://old.example/\n${two}\nnonsense`);
       await until(() => counts(page), [`${outcome.new} 2`, `${outcome.skipped} 1`, `${outcome.refused} 2`]);
       const main = page.getByRole("main");
-      await main.getByText(`1 × ${more.reasons["duplicate-in-file"]}`).waitFor();
+      await main.getByText(`1 × ${en.reasons["duplicate-in-file"]}`).waitFor();
       await main.getByText(`2 × ${en.errors["feed-url-not-http"]}`).waitFor();
       await filter(page, "skipped", "1");
-      const reason = `${outcome.skipped} – ${more.reasons["duplicate-in-file"]} · ${more.line("3")}`;
+      const reason = `${outcome.skipped} – ${en.reasons["duplicate-in-file"]} · ${format(en.import.line, { n: 3 })}`;
       await until(() => results(page), [`${one}/${reason}`]);
       await start(page, 2);
       await isDone(page);
@@ -160,17 +159,17 @@ describe("import", { concurrency: 3 }, () => {
       const outline = (url = "") => `<outline text="${new URL(url).host}" xmlUrl="${url}"/>`;
       const [one, two, three, four] = numberedFeeds(4, 21).map(outline);
       await chooseFile(page, `<opml><body><outline text="News">${one}${two}</outline>${three}${four}</body></opml>`);
-      const selected = (count: string) => status(page, more.selected(count, "4")).waitFor();
+      const selected = (count: string) => status(page, format(en.import.selected, { n: count, total: 4 })).waitFor();
       await selected("4");
-      await button(page, more.selectNone).click();
+      await button(page, en.import.selectNone).click();
       await selected("0");
-      assert.ok(await button(page, en.import.start(0, "0")).isDisabled());
-      await page.getByLabel(more.folder).selectOption({ label: "News" });
+      assert.ok(await button(page, format(en.import.start, { n: 0 })).isDisabled());
+      await page.getByLabel(en.import.folder).selectOption({ label: "News" });
       await until(async () => (await results(page)).length, 2);
-      await button(page, more.selectAll).click();
+      await button(page, en.import.selectAll).click();
       await selected("2");
-      await page.getByLabel(more.folder).selectOption(more.anyFolder);
-      const box = (name: string) => page.getByRole("checkbox", { name: more.select(name) });
+      await page.getByLabel(en.import.folder).selectOption(en.import.anyFolder);
+      const box = (name: string) => page.getByRole("checkbox", { name: format(en.import.select, { feed: name }) });
       await box("pod-21.example").uncheck();
       await box("pod-24.example").check();
       await selected("2");
@@ -194,7 +193,7 @@ describe("import", { concurrency: 3 }, () => {
       await filter(page, "refused", "1");
       await until(
         () => results(page),
-        [`=1+1${outcome.refused} – ${en.errors["feed-url-not-http"]} · ${more.line("3")} · +1`],
+        [`=1+1${outcome.refused} – ${en.errors["feed-url-not-http"]} · ${format(en.import.line, { n: 3 })} · +1`],
       );
       await filter(page, "already-subscribed", "1");
       await until(() => results(page), [`https://there.example/${outcome["already-subscribed"]} · A "quoted", one`]);
@@ -226,7 +225,7 @@ describe("import", { concurrency: 3 }, () => {
         await link(page, en.views[view]).click();
         await page.getByRole("heading", { level: 1, name: en[view].title }).waitFor();
         await drop(page, place, "dropped.opml", opml(numberedFeeds(3 * (index + 1), 31)));
-        await page.getByRole("heading", { name: en.import.preview("dropped.opml") }).waitFor();
+        await page.getByRole("heading", { name: format(en.import.preview, { name: "dropped.opml" }) }).waitFor();
         await start(page, 3);
         await isDone(page);
         await until(() => page.evaluate("document.activeElement.id"), "content");
@@ -253,7 +252,7 @@ describe("import", { concurrency: 3 }, () => {
         await until(value, 0);
         await operations.next();
         await until(value, 250);
-        await page.getByText(en.import.running("250", "900"), { exact: true }).waitFor();
+        await page.getByText(format(en.import.running, { done: 250, total: 900 }), { exact: true }).waitFor();
         await until(() => counts(page), [`${outcome.added} 250`, `${outcome.waiting} 650`]);
         const held = await operations.take();
         await button(page, en.import.stop).click();
@@ -261,13 +260,13 @@ describe("import", { concurrency: 3 }, () => {
         await status(page, en.import.stopped).waitFor();
         await until(() => counts(page), [`${outcome.added} 500`, `${outcome.waiting} 400`]);
         assert.deepEqual(await feedsOf(server), feeds.slice(0, 500));
-        await button(page, en.import.resume("400")).click();
+        await button(page, format(en.import.resume, { n: 400 })).click();
         await link(page, en.views.list).click();
         for (const count of [500, 750]) {
-          await page.getByText(en.count(count, String(count)), { exact: true }).waitFor();
+          await page.getByText(format(en.count, { n: count }), { exact: true }).waitFor();
           await operations.next();
         }
-        await page.getByText(en.count(900, "900"), { exact: true }).waitFor();
+        await page.getByText(format(en.count, { n: 900 }), { exact: true }).waitFor();
         await until(async () => (await hosts(page))[0], "pod-900.example");
         await link(page, en.views.import).click();
         await isDone(page);
@@ -325,7 +324,7 @@ describe("import", { concurrency: 3 }, () => {
       async () => {
         await page.route("**/v1/imports*", (route) => route.abort());
         await chooseFile(page, opml(numberedFeeds(3, 701)));
-        await status(page, en.import.reading("list.opml")).waitFor();
+        await status(page, format(en.import.reading, { name: "list.opml" })).waitFor();
         await advanceUntil(page, page.getByRole("alert").filter({ hasText: en.failure.unreachable }));
         await page.unroute("**/v1/imports*");
         await chooseFile(page, opml(numberedFeeds(3, 701)));
@@ -344,7 +343,7 @@ describe("import", { concurrency: 3 }, () => {
       await button(page, en.import.stop).click();
       await status(page, en.import.stopped).waitFor();
       await page.unroute(OPERATIONS);
-      await button(page, en.import.resume("3")).click();
+      await button(page, format(en.import.resume, { n: 3 })).click();
       await isDone(page);
       assert.deepEqual(await feedsOf(server), numberedFeeds(6, 701));
       await button(page, en.import.chooseAnother).click();
@@ -362,7 +361,7 @@ describe("import", { concurrency: 3 }, () => {
       await until(() => counts(page), [`${outcome.added} 250`, `${outcome.waiting} 450`]);
       assert.equal((await feedsOf(server)).length, 256);
       await page.unroute(OPERATIONS);
-      await button(page, en.import.resume("450")).click();
+      await button(page, format(en.import.resume, { n: 450 })).click();
       await isDone(page);
       await until(() => counts(page), [`${outcome.added} 700`]);
       assert.deepEqual(await feedsOf(server), [...numberedFeeds(6, 701), ...feeds]);

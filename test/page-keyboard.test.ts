@@ -1,8 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { en } from "../web/src/words/en.ts";
-import { en as podcasts } from "../web/src/words/podcasts.en.ts";
 import {
   button,
   focused,
@@ -15,9 +13,10 @@ import {
   until,
   visit,
 } from "./support/page.ts";
+import { en, format } from "./support/words.ts";
 
 const nameOf = (host: string) => `${host}/${host.startsWith("pod-") ? "feed.xml" : "feed"}`;
-const removeLabel = (host: string) => en.list.remove(nameOf(host));
+const removeLabel = (host: string) => format(en.list.remove, { name: nameOf(host) });
 const removeButton = (page: Page, host: string) => button(page, removeLabel(host));
 const search = (page: Page) => page.getByRole("searchbox", { name: en.list.search });
 const isAt = (page: Page, title: string) => page.getByRole("heading", { level: 1, name: title }).waitFor();
@@ -53,12 +52,12 @@ describe("keyboard", { concurrency: 2 }, () => {
         en.list.export,
         en.list.recentlyRemoved,
         "search",
-        `${en.list.newest}${en.list.oldest}${podcasts.byTitle}${podcasts.byFolder}`,
-        podcasts.select,
+        `${en.list.newest}${en.list.oldest}${en.podcasts.byTitle}${en.podcasts.byFolder}`,
+        en.podcasts.select,
         "one.example",
-        en.apps.renameLabel(nameOf("one.example")),
-        en.list.copyUrl(nameOf("one.example")),
-        en.list.open(nameOf("one.example")),
+        format(en.apps.renameLabel, { device: nameOf("one.example") }),
+        format(en.list.copyUrl, { name: nameOf("one.example") }),
+        format(en.list.open, { name: nameOf("one.example") }),
         removeLabel("one.example"),
         en.api,
       ]);

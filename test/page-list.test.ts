@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { en } from "../web/src/words/en.ts";
 import { longTasks } from "./support/browser.ts";
 import {
   allTexts,
@@ -21,10 +20,11 @@ import {
   until,
   visit,
 } from "./support/page.ts";
+import { en, format } from "./support/words.ts";
 
 const search = (page: Page) => page.getByRole("searchbox", { name: en.list.search });
-const showsCount = (page: Page, count: number, text = String(count)) =>
-  page.getByText(en.count(count, text), { exact: true }).waitFor();
+const showsCount = (page: Page, count: number) =>
+  page.getByText(format(en.count, { n: count }), { exact: true }).waitFor();
 
 describe("list", { concurrency: 3 }, () => {
   test("list: the list changes on a phone → always up to date", async (t) => {
@@ -71,8 +71,8 @@ describe("list", { concurrency: 3 }, () => {
       const held = await changes.take();
       await link(page, en.views.add).click();
       await page.getByLabel(en.add.label).fill("https://five.example/feed");
-      await button(page, en.add.submit(1, "1")).click();
-      await status(page, en.add.done("1", "0", "0")).waitFor();
+      await button(page, format(en.add.submit, { n: 1 })).click();
+      await status(page, format(en.add.done, { added: 1, existing: 0, rejected: 0 })).waitFor();
       await held.continue();
       await changes.open();
       await link(page, en.views.list).click();
@@ -89,11 +89,14 @@ describe("list", { concurrency: 3 }, () => {
         async () => (await hosts(page)).toSorted(),
         ["pod-25.example", ...numberedFeeds(6, 250).map((feed) => new URL(feed).host)].toSorted(),
       );
-      await page.getByText(en.list.found(7, "7"), { exact: true }).first().waitFor();
-      await status(page, en.list.found(7, "7")).waitFor();
+      await page
+        .getByText(format(en.list.found, { n: 7 }), { exact: true })
+        .first()
+        .waitFor();
+      await status(page, format(en.list.found, { n: 7 })).waitFor();
       await showsCount(page, 255);
       await search(page).pressSequentially("x <b>");
-      await page.getByText(en.list.noMatches("POD-25x <b>")).waitFor();
+      await page.getByText(format(en.list.noMatches, { query: "POD-25x <b>" })).waitFor();
       assert.equal(await rows(page).count(), 0);
       await button(page, en.list.showAll).click();
       await until(async () => (await hosts(page)).at(0), "pod-255.example");
@@ -131,11 +134,11 @@ describe("list", { concurrency: 3 }, () => {
         assert.equal(await rows(page).locator("bdi").count(), 4);
         // Right-to-left text is isolated in labels.
         const label = await rows(page).first().getByRole("button").last().getAttribute("aria-label");
-        assert.equal(label, en.list.remove("\u2068feeds.example/שלום\u2069"));
-        await button(page, en.list.remove(name)).click();
-        await status(page, en.list.removed(1, "1", name)).waitFor();
+        assert.equal(label, format(en.list.remove, { name: "\u2068feeds.example/שלום\u2069" }));
+        await button(page, format(en.list.remove, { name })).click();
+        await status(page, format(en.list.removed, { n: 1, name })).waitFor();
         await search(page).fill("\u202eabc");
-        await page.getByText(en.list.noMatches("�abc"), { exact: true }).waitFor();
+        await page.getByText(format(en.list.noMatches, { query: "�abc" }), { exact: true }).waitFor();
         assert.doesNotMatch(
           await allTexts(page),
           /[\u061c\u200b\u200e\u200f\u202a-\u202e\u2066\u2067]|[\u{e0000}-\u{e007f}]/u,
@@ -175,7 +178,7 @@ describe("list", { concurrency: 3 }, () => {
       assert.doesNotMatch(await allTexts(page), /Kp2Qm/);
       // Labels and notices name the feed too.
       await rows(page).first().getByRole("button").last().click();
-      await status(page, en.list.removed(1, "1", "private.example/u/x7Kp•••.rss")).waitFor();
+      await status(page, format(en.list.removed, { n: 1, name: "private.example/u/x7Kp•••.rss" })).waitFor();
       await button(page, en.list.undo).click();
     });
 
@@ -196,7 +199,7 @@ describe("list", { concurrency: 3 }, () => {
       const feed = "https://ann:pw@linked.example:8443/a%20b/?q=1&r=<x>#top";
       await subscribe(server, [feed]);
       await search(page).fill("linked.example");
-      const open = link(page, en.list.open("linked.example:8443/a%20b"));
+      const open = link(page, format(en.list.open, { name: "linked.example:8443/a%20b" }));
       await open.waitFor();
       const attributes = await Promise.all(["href", "target", "rel"].map((name) => open.getAttribute(name)));
       assert.deepEqual(attributes, [feed, "_blank", "noreferrer"]);
@@ -209,8 +212,8 @@ describe("list", { concurrency: 3 }, () => {
         await subscribe(server, [feed]);
         await search(page).fill(host);
         // Otherwise it could replace the next announcement.
-        await status(page, en.list.found(1, "1")).waitFor();
-        const label = en.list.copyUrl(`${host}/feed`);
+        await status(page, format(en.list.found, { n: 1 })).waitFor();
+        const label = format(en.list.copyUrl, { name: `${host}/feed` });
         await Promise.all([status(page, en.copied).waitFor({ state: "attached" }), button(page, label).click()]);
         assert.equal(await page.evaluate("document.activeElement.ariaLabel"), label);
         await search(page).fill("");
@@ -261,7 +264,7 @@ describe("list", { concurrency: 3 }, () => {
   test("list: 10,000 feeds → each row in its place wherever one scrolls", async (context) => {
     const count = 10_000;
     const { page, finish } = await visit({ size: "phone", feeds: numberedFeeds(count) });
-    await showsCount(page, count, "10,000");
+    await showsCount(page, count);
     /** Position, host and offset of each rendered row, and the height of a row. */
     const measure = () =>
       page.evaluate<{ places: [number, string, number][]; height: number }>(`(() => {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { en } from "../web/src/words/en.ts";
 import { advanceUntil, button, feedsOf, hosts, link, rows, status, subscribe, until, visit } from "./support/page.ts";
 import { startServer } from "./support/server.ts";
+import { en, format } from "./support/words.ts";
 
 const TWO = ["https://one.example/feed", "https://two.example/feed"];
 const UNREACHABLE = /^failed: .*(ERR_FAILED|ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE)/;
@@ -26,20 +26,20 @@ describe("live", { concurrency: 3 }, () => {
         allow(/^failed: /);
         // The page itself can be loaded.
         await context.route("**/v1/**", (route) => route.abort());
-        await button(page, en.list.remove("one.example/feed")).click();
+        await button(page, format(en.list.remove, { name: "one.example/feed" })).click();
         await button(page, en.close).click();
         await link(page, en.views.add).click();
         await page.getByLabel(en.add.label).fill("https://three.example/feed");
-        await button(page, en.add.submit(1, "1")).click();
-        await status(page, en.add.saved(1, "1")).waitFor();
+        await button(page, format(en.add.submit, { n: 1 })).click();
+        await status(page, format(en.add.saved, { n: 1 })).waitFor();
         await page.reload();
         await link(page, en.views.list).click();
         await until(() => hosts(page), ["three.example", "two.example"]);
-        await status(page, en.connection.waiting(2, "2")).waitFor();
+        await status(page, format(en.connection.waiting, { n: 2 })).waitFor();
         assert.deepEqual(await feedsOf(server), TWO);
         await context.unroute("**/v1/**");
         await page.evaluate(`dispatchEvent(new Event("online"))`);
-        await status(page, en.connection.waiting(2, "2")).waitFor({ state: "hidden" });
+        await status(page, format(en.connection.waiting, { n: 2 })).waitFor({ state: "hidden" });
         await until(() => feedsOf(server), ["https://two.example/feed", "https://three.example/feed"]);
         await until(() => hosts(page), ["three.example", "two.example"]);
       },
@@ -50,10 +50,10 @@ describe("live", { concurrency: 3 }, () => {
       await page.getByLabel(en.add.label).waitFor();
       await context.setOffline(true);
       await page.getByLabel(en.add.label).fill("https://one.example/%00\nhttps://four.example/");
-      await button(page, en.add.submit(2, "2")).click();
-      await status(page, en.add.saved(2, "2")).waitFor();
+      await button(page, format(en.add.submit, { n: 2 })).click();
+      await status(page, format(en.add.saved, { n: 2 })).waitFor();
       await context.setOffline(false);
-      const alert = page.getByRole("alert").filter({ hasText: en.list.refused(1, "1") });
+      const alert = page.getByRole("alert").filter({ hasText: format(en.list.refused, { n: 1 }) });
       await alert.getByText(`one.example/%00: ${en.errors["feed-url-invalid-characters"]}`).waitFor();
       await link(page, en.views.list).click();
       await until(() => hosts(page), ["four.example", "three.example", "two.example"]);
@@ -68,7 +68,7 @@ describe("live", { concurrency: 3 }, () => {
         Object.defineProperty(window, name, { get() { throw new DOMException("denied", "SecurityError"); } });`);
       await page.reload();
       await until(() => hosts(page), ["four.example", "three.example", "two.example"]);
-      await button(page, en.list.remove("three.example/feed")).click();
+      await button(page, format(en.list.remove, { name: "three.example/feed" })).click();
       await button(page, en.close).click();
       await until(() => feedsOf(server), ["https://two.example/feed", "https://four.example/"]);
     });

@@ -2,11 +2,11 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { isolate } from "../web/src/ui/control-characters.ts";
-import { en } from "../web/src/words/en.ts";
 import { signUp } from "./support/accounts.ts";
 import { CLIENT, listenForProvider } from "./support/oidc-provider.ts";
 import { assertNoOverflow, button, dialog, fill, heading, PASSWORD, showView, visit } from "./support/page-accounts.ts";
 import { startServer } from "./support/server.ts";
+import { en, format } from "./support/words.ts";
 
 const { account, errors, list } = en;
 const NAME = "Club <&\"'>";
@@ -25,7 +25,7 @@ await provider.configure([`${server.url}/oidc/callback`, `${open.url}/pods/oidc/
 
 /** The provider's own pages load fonts from elsewhere, and requests of the page are aborted when it is left. */
 const FOREIGN = [/^other-host: /, /^failed: /, /^console: /, /^policy: /, /^response: (401|404) GET /];
-const signInWith = (page: Page) => button(page, account.signInWith(isolate(NAME)));
+const signInWith = (page: Page) => button(page, format(account.signInWith, { name: isolate(NAME) }));
 
 /** Signs in at the provider, whose pages have two forms. */
 async function logIn(page: Page, login: string): Promise<void> {
@@ -46,7 +46,7 @@ describe("OpenID Connect on the page", () => {
     await heading(page, list.emptyTitle).waitFor();
     assert.equal(page.url(), `${open.url}/pods/`);
     await showView(page, "account");
-    await page.getByText(account.ownProvider(isolate(NAME))).waitFor();
+    await page.getByText(format(account.ownProvider, { name: isolate(NAME) })).waitFor();
     assert.equal(await page.getByLabel(account.current).count(), 0, "there is no password to change");
     await button(page, account.signOut).first().click();
     await signInWith(page).waitFor();
@@ -91,7 +91,7 @@ describe("OpenID Connect on the page", () => {
         await fill(page, { name: "ann", password: PASSWORD });
         await button(page, account.signIn).click();
         await showView(page, "account");
-        await button(page, account.link(isolate(NAME))).click();
+        await button(page, format(account.link, { name: isolate(NAME) })).click();
         await logIn(page, "ann-at-club");
         // The page returns to the view from which it left.
         await page.getByText("ann-at-club", { exact: true }).waitFor();
@@ -102,7 +102,7 @@ describe("OpenID Connect on the page", () => {
         await page.getByRole("navigation").waitFor();
         await showView(page, "account");
         await page.getByText("ann", { exact: true }).waitFor();
-        await button(page, account.unlinkLabel(isolate("ann-at-club"))).click();
+        await button(page, format(account.unlinkLabel, { name: isolate("ann-at-club") })).click();
         await button(dialog(page), account.unlink).click();
         await page.getByText("ann-at-club", { exact: true }).waitFor({ state: "detached" });
         await button(page, account.signOut).first().click();

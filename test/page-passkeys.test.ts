@@ -2,8 +2,6 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { CDPSession, Page } from "playwright-core";
 import { isolate } from "../web/src/ui/control-characters.ts";
-import { de } from "../web/src/words/de.ts";
-import { en } from "../web/src/words/en.ts";
 import type { SignedIn } from "./support/accounts.ts";
 import {
   assertNoOverflow,
@@ -19,6 +17,7 @@ import {
   visit,
 } from "./support/page-accounts.ts";
 import { returnToTab } from "./support/page-apps.ts";
+import { de, en, format } from "./support/words.ts";
 
 const { account, errors } = en;
 /** Browsers accept no IP address as the host of a passkey. */
@@ -45,7 +44,7 @@ async function addPasskey(page: Page, name: string): Promise<void> {
   await field(page, account.passkeyName).fill(name);
   await button(page, account.addPasskey).click();
   await page
-    .getByText(account.passkeyAdded(isolate(name)))
+    .getByText(format(account.passkeyAdded, { name: isolate(name) }))
     .first()
     .waitFor();
   await page.getByRole("listitem").filter({ hasText: name }).waitFor();
@@ -82,7 +81,7 @@ describe("passkeys", { concurrency: 2 }, () => {
         await used(page).click();
         await showView(page, "account");
         await page.getByText(ann.name, { exact: true }).waitFor();
-        await button(page, account.removePasskey(isolate("Ann’s phone"))).click();
+        await button(page, format(account.removePasskey, { name: isolate("Ann’s phone") })).click();
         await button(dialog(page), account.remove).click();
         await page.getByRole("listitem").filter({ hasText: "Ann’s phone" }).waitFor({ state: "detached" });
         await signOut(page);

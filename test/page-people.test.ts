@@ -3,8 +3,6 @@ import { describe, test } from "node:test";
 import { NOBODY } from "../src/accounts/account-store.ts";
 import { People } from "../src/accounts/administration.ts";
 import { asUser } from "../src/accounts/caller.ts";
-import { en as people } from "../web/src/words/accounts.en.ts";
-import { en } from "../web/src/words/en.ts";
 import { newToken, type SignedIn } from "./support/accounts.ts";
 import {
   accounts,
@@ -22,9 +20,10 @@ import {
   visit,
 } from "./support/page-accounts.ts";
 import { readQrCode } from "./support/qr-code.ts";
+import { en, format } from "./support/words.ts";
 
 const administration = new People(server.store.people, accounts);
-const { account } = en;
+const { account, administration: words } = en;
 
 async function newAdmin(): Promise<SignedIn> {
   const user = await newUser();
@@ -48,7 +47,7 @@ describe("page: people", { concurrency: 3 }, () => {
       async () => {
         for (const name of [account.sessions, en.apps.devices, en.apps.tokens]) await heading(page, name).waitFor();
         await page.getByText("My phone").waitFor();
-        const revoke = button(page, en.apps.revokeLabel("an app"));
+        const revoke = button(page, format(en.apps.revokeLabel, { label: "an app" }));
         await revoke.click();
         await button(dialog(page), en.cancel).click();
         assert.ok((await accounts.verifyCredential(token, "token", new Date())) !== undefined);
@@ -61,9 +60,9 @@ describe("page: people", { concurrency: 3 }, () => {
 
     await t.test("people: a member → no link, and the view only says that it is for administrators", async () => {
       await heading(page, account.title).waitFor();
-      assert.equal(await page.getByRole("link", { name: account.people }).count(), 0);
+      assert.equal(await page.getByRole("link", { name: words.title }).count(), 0);
       await page.goto(`${server.url}/#people`);
-      await page.getByText(people.errors["admin-required"]).waitFor();
+      await page.getByText(words.errors["admin-required"]).waitFor();
       assert.equal(await page.getByRole("main").getByRole("button").count(), 0);
     });
     await finish();
@@ -81,45 +80,45 @@ describe("page: people", { concurrency: 3 }, () => {
           await page.setViewportSize({ width, height: 844 });
           const target = await newUser(["https://one.example/"]);
           await showView(page, "account");
-          await page.getByRole("link", { name: account.people }).click();
-          const manage = button(page, people.manageLabel(`${target.name}`));
+          await page.getByRole("link", { name: words.title }).click();
+          const manage = button(page, format(words.manageLabel, { name: `${target.name}` }));
           await manage.waitFor();
           await assertNoOverflow(page);
           const act = async (action: string, password?: string) => {
             await manage.click();
             await button(dialog(page), action).click();
-            if (password !== undefined) await field(dialog(page), people.yourPassword).fill(password);
+            if (password !== undefined) await field(dialog(page), words.yourPassword).fill(password);
             await button(dialog(page), action).click();
             await dialog(page).waitFor({ state: "detached" });
           };
-          await act(people.disable);
-          await page.getByText(people.actions["account-disabled"](`${target.name}`)).waitFor();
+          await act(words.disable);
+          await page.getByText(format(words.actions["account-disabled"], { target: `${target.name}` })).waitFor();
           assert.equal(await statesOf(target), true);
-          await act(people.enable);
-          await page.getByText(people.actions["account-enabled"](`${target.name}`)).waitFor();
+          await act(words.enable);
+          await page.getByText(format(words.actions["account-enabled"], { target: `${target.name}` })).waitFor();
           assert.equal(await statesOf(target), false);
-          await act(people.delete, PASSWORD);
-          await page.getByText(people.actions["account-deleted"](`${target.name}`)).waitFor();
+          await act(words.delete, PASSWORD);
+          await page.getByText(format(words.actions["account-deleted"], { target: `${target.name}` })).waitFor();
           assert.equal(await accounts.findByName(target.name), undefined);
           assert.equal(await manage.count(), 0);
         },
       );
 
     await t.test("people: invite → a link and a QR code that create one account; revoked → gone", async () => {
-      await field(page, people.note).fill("for Bob");
-      await page.getByLabel(people.validFor).selectOption("30");
-      await button(page, people.create).click();
+      await field(page, words.note).fill("for Bob");
+      await page.getByLabel(words.validFor).selectOption("30");
+      await button(page, words.create).click();
       const link = (await dialog(page).locator("code").textContent()) ?? "";
       assert.match(link, new RegExp(`^${server.url}/join#emi_[\\w-]{43}$`));
-      const squares = dialog(page).getByRole("img", { name: people.qr }).locator("path");
+      const squares = dialog(page).getByRole("img", { name: words.qr }).locator("path");
       assert.equal(readQrCode((await squares.getAttribute("d")) ?? ""), link);
       await assertNoOverflow(page);
       await button(dialog(page), en.apps.finished).click();
-      const revoke = button(page, people.revokeLabel("for Bob"));
+      const revoke = button(page, format(words.revokeLabel, { note: "for Bob" }));
       await revoke.click();
-      await button(dialog(page), people.revoke).click();
+      await button(dialog(page), words.revoke).click();
       await revoke.waitFor({ state: "detached" });
-      await page.getByText(people.actions["invitation-revoked"]("for Bob")).waitFor();
+      await page.getByText(format(words.actions["invitation-revoked"], { target: "for Bob" })).waitFor();
       assert.ok(!(await pageContents(page)).includes(link.slice(-43)));
     });
 
@@ -129,23 +128,23 @@ describe("page: people", { concurrency: 3 }, () => {
         const target = await newUser();
         const { token } = await newToken(server.port, target, { label: "an app", scope: "read" });
         await showView(page, "account");
-        await page.getByRole("link", { name: account.people }).click();
-        await button(page, people.manageLabel(`${target.name}`)).click();
-        await button(dialog(page), people.resetPassword).click();
-        await button(dialog(page), people.resetPassword).click();
+        await page.getByRole("link", { name: words.title }).click();
+        await button(page, format(words.manageLabel, { name: `${target.name}` })).click();
+        await button(dialog(page), words.resetPassword).click();
+        await button(dialog(page), words.resetPassword).click();
         const link = (await dialog(page).locator("code").textContent()) ?? "";
         assert.match(link, new RegExp(`^${server.url}/reset-password#emr_[\\w-]{43}$`));
 
         const person = await visit({ path: link.slice(server.url.length) });
-        await heading(person.page, people.newPasswordTitle).waitFor();
+        await heading(person.page, en.resetPassword.title).waitFor();
         assert.ok(!(await pageContents(person.page)).includes("emr_"), "the secret has left the address bar");
         const password = field(person.page, account.newPassword);
         await password.fill("a longer one this time");
         assert.equal(await password.getAttribute("type"), "password");
         await button(person.page, en.showPassword).click();
         assert.equal(await password.getAttribute("type"), "text");
-        await person.page.getByLabel(people.revokeTokens).check();
-        await button(person.page, people.newPasswordSubmit).click();
+        await person.page.getByLabel(account.revokeTokens).check();
+        await button(person.page, en.resetPassword.submit).click();
         await heading(person.page, en.list.emptyTitle).waitFor();
         assert.equal(await accounts.verifyCredential(token, "token", new Date()), undefined);
 
@@ -155,8 +154,8 @@ describe("page: people", { concurrency: 3 }, () => {
         person.allow(/^response: 403 POST \S+\/v1\/password-resets/);
         await person.page.goto(link);
         await password.fill("another password");
-        await button(person.page, people.newPasswordSubmit).click();
-        await person.page.getByText(people.errors["invalid-reset-link"]).waitFor();
+        await button(person.page, en.resetPassword.submit).click();
+        await person.page.getByText(words.errors["invalid-reset-link"]).waitFor();
         await person.finish();
       },
     );

@@ -3,13 +3,14 @@ import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import sharp from "sharp";
 import type { PodcastRecord } from "../src/podcasts/podcast-store.ts";
-import { en } from "../web/src/words/en.ts";
-import { en as words } from "../web/src/words/podcasts.en.ts";
 import { assertAccessible } from "./support/browser.ts";
 import { startFeeds } from "./support/feeds.ts";
 import { learn, THIS_MACHINE } from "./support/fetching.ts";
 import { allTexts, button, feedsOf, hosts, link, rows, status, subscribe, until, visit } from "./support/page.ts";
 import { startServer, type TestServer } from "./support/server.ts";
+import { en, format } from "./support/words.ts";
+
+const { podcasts: words } = en;
 
 const FEED = "https://feeds.example/";
 const search = (page: Page) => page.getByRole("searchbox", { name: en.list.search });
@@ -61,8 +62,8 @@ describe("podcasts", { concurrency: 2 }, () => {
     // The browser would report a request to the publisher as a problem.
     const { page, finish } = await visit({ server, at: "add" });
     await page.getByLabel(en.add.label).fill(url);
-    await button(page, en.add.submit(1, "1")).click();
-    await status(page, en.add.done("1", "0", "0")).waitFor();
+    await button(page, format(en.add.submit, { n: 1 })).click();
+    await status(page, format(en.add.done, { added: 1, existing: 0, rejected: 0 })).waitFor();
     await link(page, en.views.list).click();
     await until(() => hosts(page), ["Teal Talk"]);
     await rows(page).getByText("Tia", { exact: true }).waitFor();
@@ -142,7 +143,7 @@ describe("podcasts", { concurrency: 2 }, () => {
       await box("Farewell").focus();
       await page.keyboard.press("Space");
       await box("Äpfel").click({ modifiers: ["Shift"] });
-      await status(page, words.selected(3, "3")).waitFor();
+      await status(page, format(words.selected, { n: 3 })).waitFor();
       await box("Zoo").click();
       await assertAccessible(page);
       await button(page, words.move).click();
@@ -167,7 +168,7 @@ describe("podcasts", { concurrency: 2 }, () => {
       assert.equal(opml.match(/<outline/g)?.length, 1);
       await button(page, words.selectAll).click();
       await selecting.getByRole("button", { name: words.remove }).click();
-      await status(page, en.list.removed(4, "4", "")).waitFor();
+      await status(page, format(en.list.removed, { n: 4, name: "" })).waitFor();
       await button(page, en.list.undo).click();
       await until(async () => (await hosts(page)).length, 4);
       assert.equal((await feedsOf(server)).length, 4);
@@ -207,12 +208,14 @@ describe("podcasts", { concurrency: 2 }, () => {
     });
     const { page, finish } = await visit({ server, theme: "dark" });
     await rows(page).getByText(words.status.gone, { exact: true }).waitFor();
-    await show(page, words.attention(3, "3"));
+    await show(page, format(words.attention, { n: 3 }));
     await until(() => hosts(page), ["Broken", "Farewell", "Mover"]);
     await assertAccessible(page);
     await open(page, "Broken");
     await panel(page).getByText(words.explanation.failing).waitFor();
-    await panel(page).getByText(words.since("Jan 2, 2026")).waitFor();
+    await panel(page)
+      .getByText(format(words.since, { day: "Jan 2, 2026" }))
+      .waitFor();
     await assertAccessible(page);
     await button(page, words.remove).click();
     await until(() => hosts(page), ["Farewell", "Mover"]);
@@ -246,7 +249,9 @@ describe("podcasts", { concurrency: 2 }, () => {
     for (const [index, other] of ["new-1", "new-2"].entries()) {
       await open(page, `My ${2 * index}`);
       await button(page, words.changeUrl).click();
-      await panel(page).getByText(words.conflict(other)).waitFor();
+      await panel(page)
+        .getByText(format(words.conflict, { name: other }))
+        .waitFor();
       assert.equal((await feedsOf(server)).length, 4 - index);
       await button(page, words.merge).click();
       await until(async () => (await hosts(page)).includes(other), false);

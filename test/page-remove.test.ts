@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page, Route } from "playwright-core";
-import { en } from "../web/src/words/en.ts";
 import {
   advanceUntil,
   button,
@@ -21,9 +20,10 @@ import {
   WITHOUT_TWO,
 } from "./support/page.ts";
 import { add, newId, startServer, type TestServer } from "./support/server.ts";
+import { en, format } from "./support/words.ts";
 
 const showsCount = (page: Page, count: number) =>
-  page.getByText(en.count(count, String(count)), { exact: true }).waitFor();
+  page.getByText(format(en.count, { n: count }), { exact: true }).waitFor();
 
 const WITHOUT_TWO_URLS = [THREE[0], THREE[2]] as string[];
 /** The rows after the second feed was removed and added again; and the feed URLs, oldest first. */
@@ -68,7 +68,7 @@ describe("remove", { concurrency: 3 }, () => {
       await removeButton(page, "two.example").click();
       await until(() => hosts(page), WITHOUT_TWO);
       await showsCount(page, 2);
-      await status(page, en.list.removed(1, "1", "two.example/feed")).waitFor();
+      await status(page, format(en.list.removed, { n: 1, name: "two.example/feed" })).waitFor();
       await button(page, en.list.undo).click();
       await until(() => rows(page).allTextContents(), before);
       await status(page, en.list.undone).waitFor();
@@ -80,7 +80,7 @@ describe("remove", { concurrency: 3 }, () => {
     await t.test("remove: several in a row → one undo restores all", async () => {
       for (const host of OLDEST_FIRST) await removeButton(page, host).click();
       await page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
-      await status(page, en.list.removed(3, "3", "")).waitFor();
+      await status(page, format(en.list.removed, { n: 3, name: "" })).waitFor();
       await button(page, en.list.undo).click();
       await until(() => hosts(page), NEWEST_FIRST);
       assert.deepEqual(changes, []);
@@ -91,8 +91,8 @@ describe("remove", { concurrency: 3 }, () => {
       await removeButton(page, "two.example").click();
       await link(page, en.views.add).click();
       await page.getByLabel(en.add.label).fill("https://two.example/feed");
-      await button(page, en.add.submit(1, "1")).click();
-      await status(page, en.add.done("1", "0", "0")).waitFor();
+      await button(page, format(en.add.submit, { n: 1 })).click();
+      await status(page, format(en.add.done, { added: 1, existing: 0, rejected: 0 })).waitFor();
       await link(page, en.views.list).click();
       await until(() => hosts(page), TWO_AGAIN);
       assert.deepEqual(await feedsOf(server), TWO_AGAIN_URLS);
@@ -100,10 +100,10 @@ describe("remove", { concurrency: 3 }, () => {
 
     await t.test("remove: the undo notice closes → removed on the server; it stays open while hovered", async () => {
       await removeButton(page, "two.example").click();
-      const notice = status(page, en.list.removed(1, "1", "two.example/feed"));
+      const notice = status(page, format(en.list.removed, { n: 1, name: "two.example/feed" }));
       await notice.waitFor();
       assert.deepEqual(await feedsOf(server), TWO_AGAIN_URLS);
-      await notice.getByText(en.list.removed(1, "1", "two.example/feed")).hover();
+      await notice.getByText(format(en.list.removed, { n: 1, name: "two.example/feed" })).hover();
       await page.clock.fastForward(60_000);
       assert.deepEqual(await feedsOf(server), TWO_AGAIN_URLS);
       await page.getByRole("searchbox").hover();
@@ -130,7 +130,7 @@ describe("remove", { concurrency: 3 }, () => {
         `remove: ${how} before the undo time ends, and another device adds the feed again → it stays`,
         async () => {
           await removeButton(page, "two.example").click();
-          await status(page, en.list.removed(1, "1", "two.example/feed")).waitFor();
+          await status(page, format(en.list.removed, { n: 1, name: "two.example/feed" })).waitFor();
           const { id } = await subscriptionTo(server, THREE[1]);
           // The page has time to save what it does, but does not sync any more.
           if (how === "closed") await closePage(page);
@@ -153,7 +153,7 @@ describe("remove", { concurrency: 3 }, () => {
         const { id, attributes } = await subscriptionTo(server, THREE[0]);
         await context.setOffline(true);
         await removeButton(page, "two.example").click();
-        await status(page, en.list.removed(1, "1", "two.example/feed")).waitFor();
+        await status(page, format(en.list.removed, { n: 1, name: "two.example/feed" })).waitFor();
         await closePage(page);
         assert.deepEqual(await feedsOf(server), TWO_AGAIN_URLS);
         await context.setOffline(false);
@@ -182,7 +182,7 @@ describe("remove", { concurrency: 3 }, () => {
         await subscribe(server, THREE.slice(0, 2));
         await removeButton(page, "two.example").click();
         await removeButton(page, "one.example").click();
-        await status(page, en.list.removed(2, "2", "")).waitFor();
+        await status(page, format(en.list.removed, { n: 2, name: "" })).waitFor();
         await leavePage();
         await until(() => feedsOf(server), [THREE[2]] as string[]);
         if (page.url() === "about:blank") await page.goto("/");
@@ -206,7 +206,7 @@ describe("remove", { concurrency: 3 }, () => {
           await page.route("**/v1/**", response);
           await removeButton(page, "two.example").click();
           await button(page, en.close).click();
-          const banner = status(page, problem).filter({ hasText: en.connection.waiting(1, "1") });
+          const banner = status(page, problem).filter({ hasText: format(en.connection.waiting, { n: 1 }) });
           await advanceUntil(page, banner);
           await until(() => hosts(page), WITHOUT_TWO);
           assert.deepEqual(await feedsOf(server), before);

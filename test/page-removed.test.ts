@@ -1,11 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Page } from "playwright-core";
-import { en } from "../web/src/words/en.ts";
-import { en as feeds } from "../web/src/words/feeds.en.ts";
 import { button, feedsOf, hosts, link, numberedFeeds, status, until, visit } from "./support/page.ts";
+import { en, format } from "./support/words.ts";
 
-const { removed } = feeds;
+const { removed } = en;
 const [ONE = "", TWO = "", THREE = ""] = numberedFeeds(3);
 const listed = (page: Page) =>
   page.getByRole("list", { name: en.list.recentlyRemoved }).getByRole("listitem").locator(".url").allTextContents();
@@ -30,12 +29,12 @@ test("removed: a list of recently removed subscriptions → can be restored", as
       headers: { "content-type": "application/vnd.api+json" },
       body: JSON.stringify({ data: { type: "subscription", id: before.id, attributes } }),
     });
-    await button(page, en.list.remove("Second")).click();
+    await button(page, format(en.list.remove, { name: "Second" })).click();
     await link(page, en.list.recentlyRemoved).click();
     await page.getByRole("heading", { level: 1, name: en.list.recentlyRemoved }).waitFor();
     await until(() => listed(page), [TWO]);
     assert.deepEqual(await feedsOf(server), [ONE, THREE]);
-    await button(page, removed.restoreLabel("Second")).click();
+    await button(page, format(removed.restoreLabel, { name: "Second" })).click();
     await status(page, en.list.undone).waitFor();
     await status(page, removed.empty).waitFor();
     assert.deepEqual(await feedsOf(server), [ONE, THREE, TWO]);

@@ -1,14 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { de } from "../web/src/words/de.ts";
-import { en } from "../web/src/words/en.ts";
-import { de as germanWords } from "../web/src/words/podcasts.de.ts";
-import { en as words } from "../web/src/words/podcasts.en.ts";
 import { assertAccessible } from "./support/browser.ts";
 import { learn } from "./support/fetching.ts";
 import { button, hosts, rows, status, subscribe, until, visit } from "./support/page.ts";
 import { startServer, type TestServer } from "./support/server.ts";
+import { de, en, format } from "./support/words.ts";
+
+const { podcasts: words } = en;
 
 const FEED = "https://feeds.example/";
 
@@ -27,8 +26,9 @@ async function titlesOf({ call }: TestServer): Promise<(string | undefined)[]> {
   return json.data.map(({ attributes }: { attributes: { title?: string } }) => attributes.title);
 }
 
-const field = (page: Page, name: string) => page.getByRole("textbox", { name: words.nameLabel(name), exact: true });
-const rename = (page: Page, name: string) => button(page, en.apps.renameLabel(name));
+const field = (page: Page, name: string) =>
+  page.getByRole("textbox", { name: format(words.nameLabel, { name }), exact: true });
+const rename = (page: Page, name: string) => button(page, format(en.apps.renameLabel, { device: name }));
 const titleButton = (page: Page, name: string) => rows(page).getByRole("button", { name, exact: true });
 const isFocused = (page: Page, name: string) =>
   titleButton(page, name).evaluate((element) => element.ownerDocument.activeElement === element);
@@ -56,7 +56,7 @@ describe("rename in the row", { concurrency: 2 }, () => {
       await page.keyboard.press("Enter");
       await until(() => hosts(page), ["Cats", "ua /", "Apples"]);
       await until(() => isFocused(page, "ua /"), true);
-      await status(page, words.renamed("ua /")).waitFor();
+      await status(page, format(words.renamed, { name: "ua /" })).waitFor();
       await until(() => titlesOf(server), [undefined, "ua /", undefined]);
       await button(page, en.list.undo).click();
       await until(() => hosts(page), ["Cats", "Bees", "Apples"]);
@@ -132,8 +132,8 @@ describe("rename in the row", { concurrency: 2 }, () => {
     await context.setOffline(true);
     allow(/^failed: /);
     allow(/ERR_INTERNET_DISCONNECTED/);
-    await button(page, de.apps.renameLabel("Apples")).tap();
-    const input = page.getByRole("textbox", { name: germanWords.nameLabel("Apples"), exact: true });
+    await button(page, format(de.apps.renameLabel, { device: "Apples" })).tap();
+    const input = page.getByRole("textbox", { name: format(de.podcasts.nameLabel, { name: "Apples" }), exact: true });
     await input.fill("Äpfel und ".repeat(20));
     await assertAccessible(page);
     assert.equal(await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), true);

@@ -2,7 +2,6 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { guid } from "../client/src/index.ts";
-import { en } from "../web/src/words/en.ts";
 import { newToken, type SignedIn } from "./support/accounts.ts";
 import {
   assertFieldError,
@@ -23,6 +22,7 @@ import {
   until,
   visit,
 } from "./support/page-accounts.ts";
+import { en, format } from "./support/words.ts";
 
 const { account, errors, list } = en;
 /** With the same id for every user. */
@@ -34,8 +34,8 @@ async function saveOffline(page: Page, feed: string): Promise<void> {
   await showView(page, "add");
   await field(page, en.add.label).fill(feed);
   await page.context().setOffline(true);
-  await button(page, en.add.submit(1, "1")).click();
-  await page.getByText(en.add.saved(1, "1")).waitFor();
+  await button(page, format(en.add.submit, { n: 1 })).click();
+  await page.getByText(format(en.add.saved, { n: 1 })).waitFor();
 }
 
 async function signInAs(page: Page, user: SignedIn): Promise<void> {
@@ -57,7 +57,7 @@ describe("sessions", { concurrency: 3 }, () => {
     const row = (host: string) => page.getByText(host, { exact: true });
 
     await t.test("sessions: signed out → nothing of the user is left, not even with the back button", async () => {
-      await button(page, list.remove("gone.example/feed")).click();
+      await button(page, format(list.remove, { name: "gone.example/feed" })).click();
       await page.getByText(list.undo).waitFor();
       await showView(page, "add");
       await field(page, en.add.label).fill("https://typed.example/feed");
@@ -144,7 +144,10 @@ describe("sessions", { concurrency: 3 }, () => {
       assert.ok(await row("ann.example").isVisible());
       await signInAgain(page, ann);
       assert.equal(await page.getByRole("searchbox").inputValue(), "ann");
-      await page.getByText(list.found(1, "1"), { exact: true }).first().waitFor();
+      await page
+        .getByText(format(list.found, { n: 1 }), { exact: true })
+        .first()
+        .waitFor();
       assert.ok(await row("ann.example").isVisible());
       await page.getByRole("searchbox").fill("");
       await showView(page, "account");
@@ -153,7 +156,7 @@ describe("sessions", { concurrency: 3 }, () => {
 
     await t.test("expired session: before a removal is sent → removed after signing in", async () => {
       await showView(page, "list");
-      await button(page, list.remove("two.example/feed")).click();
+      await button(page, format(list.remove, { name: "two.example/feed" })).click();
       await button(page, list.undo).waitFor();
       await endSessions(ann);
       // The page may have noticed by itself, and covered the button.
@@ -172,7 +175,7 @@ describe("sessions", { concurrency: 3 }, () => {
         await showView(page, "add");
         await field(page, en.add.label).fill(feeds.join("\n"));
         await endSessions(ann);
-        await button(page, en.add.submit(3, "3")).dispatchEvent("click");
+        await button(page, format(en.add.submit, { n: 3 })).dispatchEvent("click");
         await heading(page, account.signInAgain).waitFor();
         for (let press = 0; press < 4; press += 1) {
           await page.keyboard.press("Escape");
@@ -188,8 +191,8 @@ describe("sessions", { concurrency: 3 }, () => {
         await button(dialog(page), account.signIn).click();
         await assertFieldError(field(dialog(page), account.password), errors["sign-in-failed"]);
         await signInAgain(page, ann);
-        await page.getByText(en.add.done("2", "0", "1")).waitFor();
-        assert.equal(await field(page, en.add.line("3")).inputValue(), "not a URL");
+        await page.getByText(format(en.add.done, { added: 2, existing: 0, rejected: 1 })).waitFor();
+        assert.equal(await field(page, format(en.add.line, { n: 3 })).inputValue(), "not a URL");
         assert.deepEqual((await feedsOf(ann)).slice(1), feeds.slice(0, 2));
         await button(page, en.add.more).click();
       },
@@ -207,14 +210,14 @@ describe("sessions", { concurrency: 3 }, () => {
         await route.continue();
       });
       await field(page, en.import.file).setInputFiles({ name: "podcasts.opml", mimeType: "text/x-opml", buffer });
-      await button(page, en.import.start(1_000, "1,000")).click();
+      await button(page, format(en.import.start, { n: 1_000 })).click();
       await heading(page, account.signInAgain).waitFor();
-      await page.getByText(en.import.running("500", "1,000")).waitFor();
+      await page.getByText(format(en.import.running, { done: 500, total: 1_000 })).waitFor();
       await signInAgain(page, ann);
       await page.getByRole("status").getByText(en.import.done, { exact: true }).first().waitFor();
       assert.equal(requests, 5);
       await showView(page, "list");
-      await page.getByText(en.count(1_003, "1,003"), { exact: true }).waitFor();
+      await page.getByText(format(en.count, { n: 1_003 }), { exact: true }).waitFor();
       assert.equal((await feedsOf(ann)).length, 1_003);
       await page.unroute("**/v1/operations");
     });
@@ -267,8 +270,8 @@ describe("sessions", { concurrency: 3 }, () => {
     await t.test(
       "tabs: someone else signs in while a removal can be undone → nothing is removed for them",
       async () => {
-        await button(page, list.remove("shared.example/feed")).click();
-        await page.getByText(list.removed(1, "1", "shared.example/feed")).hover();
+        await button(page, format(list.remove, { name: "shared.example/feed" })).click();
+        await page.getByText(format(list.removed, { n: 1, name: "shared.example/feed" })).hover();
         // The cookie of the other user is set before this page learns of it.
         await context.addCookies([{ name: "earmark", value: bob.session, url: server.url, httpOnly: true }]);
         const tab = await openTab();

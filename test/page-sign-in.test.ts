@@ -1,10 +1,5 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { de } from "../web/src/words/de.ts";
-import { en, type Words } from "../web/src/words/en.ts";
-import { es } from "../web/src/words/es.ts";
-import { fr } from "../web/src/words/fr.ts";
-import { zh } from "../web/src/words/zh.ts";
 import { inviteTo, newToken, signIn } from "./support/accounts.ts";
 import type { WatchedPage } from "./support/browser.ts";
 import {
@@ -26,6 +21,7 @@ import {
 } from "./support/page-accounts.ts";
 import { start } from "./support/process.ts";
 import { startServer, temporaryFolder } from "./support/server.ts";
+import { de, en, es, format, fr, type Words, zh } from "./support/words.ts";
 
 const { account, errors, list } = en;
 const closed = await startServer({ EARMARK_ACCOUNTS: "true" });
@@ -61,7 +57,10 @@ describe("sign-in", { concurrency: 3 }, () => {
         await fill(page, { name: "newcomer", password: PASSWORD });
         await button(page, account.join).click();
         await heading(page, list.emptyTitle).waitFor();
-        await page.getByRole("status").getByText(account.welcome("newcomer")).waitFor();
+        await page
+          .getByRole("status")
+          .getByText(format(account.welcome, { name: "newcomer" }))
+          .waitFor();
         await showView(page, "account");
         await page.getByText("newcomer", { exact: true }).waitFor();
         await button(page, account.signOut).click();
@@ -103,7 +102,7 @@ describe("sign-in", { concurrency: 3 }, () => {
       await button(page, account.signIn).click();
       const text = (await page.getByRole("alert").textContent()) ?? "";
       const seconds = Number(/\d+/.exec(text)?.[0]);
-      assert.equal(text, account.tooManyAttempts(String(seconds)));
+      assert.equal(text, format(account.tooManyAttempts, { seconds: String(seconds) }));
       assert.ok(seconds > 0 && seconds <= 120, text);
       assert.equal(await field(page, account.user).inputValue(), bob.name);
       assert.equal(await field(page, account.password).inputValue(), bob.password);
@@ -160,7 +159,10 @@ describe("sign-in", { concurrency: 3 }, () => {
 
     await t.test("invitation: opened while signed in → says how to use it", async () => {
       await page.goto("/join#emi_unused");
-      await page.getByRole("status").getByText(account.alreadySignedIn(ann.name)).waitFor();
+      await page
+        .getByRole("status")
+        .getByText(format(account.alreadySignedIn, { name: ann.name }))
+        .waitFor();
     });
 
     await t.test("token: the link of a token's QR code → the secret leaves the address bar at once", async () => {
@@ -266,8 +268,11 @@ async function join({ page, context, allow }: WatchedPage, link: string, root: s
   await fill(page, { name: "first", password: PASSWORD });
   await button(page, account.join).click();
   await heading(page, list.emptyTitle).waitFor();
-  await page.getByRole("status").getByText(account.welcome("first")).waitFor();
-  assert.equal(await page.getByText(account.alreadySignedIn("first")).count(), 0);
+  await page
+    .getByRole("status")
+    .getByText(format(account.welcome, { name: "first" }))
+    .waitFor();
+  assert.equal(await page.getByText(format(account.alreadySignedIn, { name: "first" })).count(), 0);
   await page.reload();
   await heading(page, list.emptyTitle).waitFor();
   assert.equal(page.url(), `${root}/`);

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
-import { en } from "../web/src/words/en.ts";
 import { button, feedsOf, hosts, link, returnToTab, status, subscribe, until, visit } from "./support/page.ts";
+import { en, format } from "./support/words.ts";
 
 const TWO = ["https://one.example/feed", "https://two.example/feed"];
 const BOTH = ["two.example", "one.example"];
@@ -25,7 +25,7 @@ function watchStreams(context: BrowserContext): (...tabs: readonly Page[]) => nu
 }
 
 async function removeIn(page: Page, host: string): Promise<void> {
-  await button(page, en.list.remove(`${host}/feed`)).click();
+  await button(page, format(en.list.remove, { name: `${host}/feed` })).click();
   await button(page, en.close).click();
 }
 
@@ -50,11 +50,11 @@ describe("tabs", { concurrency: 2 }, () => {
         await link(second, en.views.add).click();
         await second.getByLabel(en.add.label).fill("https://three.example/%00\nhttps://four.example/%00");
         await context.setOffline(true);
-        await button(second, en.add.submit(2, "2")).click();
-        await status(second, en.add.saved(2, "2")).waitFor();
+        await button(second, format(en.add.submit, { n: 2 })).click();
+        await status(second, format(en.add.saved, { n: 2 })).waitFor();
         await context.setOffline(false);
         const alerts = [first, second].map((page) =>
-          page.getByRole("alert").filter({ hasText: en.list.refused(2, "2") }),
+          page.getByRole("alert").filter({ hasText: format(en.list.refused, { n: 2 }) }),
         );
         for (const alert of alerts) await alert.getByText("three.example/%00").waitFor();
         await second.reload();

@@ -1,15 +1,14 @@
 import assert from "node:assert/strict";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { ERRORS } from "../src/errors/catalog.ts";
-import { en as people } from "../web/src/words/accounts.en.ts";
-import { en } from "../web/src/words/en.ts";
+import { formatMessage } from "../web/src/words/message.ts";
+import { en } from "./support/words.ts";
 
-type TextFunction = (...args: readonly unknown[]) => string;
-/** Every text of a language by its path, such as `list.title`. */
-type Texts = ReadonlyMap<string, string | TextFunction>;
+/** Every message of a language by its path, such as `list.title`. */
+type Messages = ReadonlyMap<string, string>;
 
-const FOLDER = new URL("../web/src/words/", import.meta.url);
+const SOURCE = new URL("../web/src/", import.meta.url);
 
 /** Texts that are the same in these languages as in English. */
 const SAME: Readonly<Record<string, readonly string[]>> = {
@@ -35,7 +34,7 @@ const FOREIGN: Readonly<Record<string, RegExp>> = {
   zh: /[„«»]|\p{Script=Han}[,.;:!?()]|[，。：；] /u,
 };
 
-function flatten(words: object, path = ""): [string, string | TextFunction][] {
+function flatten(words: object, path = ""): [string, string][] {
   return Object.entries(words).flatMap(([key, value]) =>
     typeof value === "object" ? flatten(value, `${path}${key}.`) : [[path + key, value]],
   );
@@ -44,44 +43,114 @@ function flatten(words: object, path = ""): [string, string | TextFunction][] {
 /** Formats rather than texts, with a test of their own. */
 const FORMS = ["thousands", "months", "day"];
 
-const languages = readdirSync(FOLDER)
-  .filter((file) => /^[a-z]{2}\.ts$/.test(file))
-  .map((file) => file.replace(".ts", ""));
-const known: ReadonlyMap<string, Texts> = new Map(
-  await Promise.all(
-    languages.map(async (language) => {
-      const { [language]: words } = await import(new URL(`${language}.ts`, FOLDER).href);
-      const { [language]: podcasts } = await import(new URL(`podcasts.${language}.ts`, FOLDER).href);
-      const { [language]: people } = await import(new URL(`accounts.${language}.ts`, FOLDER).href);
-      const { [language]: feeds } = await import(new URL(`feeds.${language}.ts`, FOLDER).href);
-      return [
-        language,
-        new Map(flatten({ ...words, podcasts, feeds, people }).filter(([path]) => !FORMS.includes(path))),
-      ] as const;
-    }),
-  ),
+const languages = readdirSync(new URL("words/", SOURCE))
+  .filter((file) => file.endsWith(".json"))
+  .map((file) => file.replace(".json", ""));
+const readWords = (language: string): typeof en =>
+  JSON.parse(readFileSync(new URL(`words/${language}.json`, SOURCE), "utf8"));
+const known: ReadonlyMap<string, Messages> = new Map(
+  languages.map((language) => [
+    language,
+    new Map(flatten(readWords(language)).filter(([path]) => !FORMS.includes(path))),
+  ]),
 );
 
-function textsOf(language: string): Texts {
-  const texts = known.get(language);
-  assert.ok(texts, language);
-  return texts;
+function messagesOf(language: string): Messages {
+  const messages = known.get(language);
+  assert.ok(messages, language);
+  return messages;
 }
-const english = textsOf("en");
+const english = messagesOf("en");
 
-/** Arguments for a text function: a number, and two different texts that contain it. */
-const argumentsFor = (n: number) => [n, `<${n}>`, `<${n}b>`];
-const render = (text: string | TextFunction | undefined, n = 2) =>
-  typeof text === "function" ? text(...argumentsFor(n)) : (text ?? "");
-const kindOf = (text: string | TextFunction) => (typeof text === "function" ? `function of ${text.length}` : "text");
+/** The names of the values that a message is given. */
+function placeholdersOf(message = ""): string[] {
+  const [, counted, forms = ""] = /^\{(\w+), plural, (.+)\}$/.exec(message) ?? [];
+  const texts = [...forms.matchAll(/(?:=\d+|[a-z]+) \{((?:[^{}]|\{\w+\})*)\}/g)].map(([, text = ""]) => text);
+  const names = (counted === undefined ? [message] : texts).flatMap((text) =>
+    [...text.matchAll(/\{(\w+)\}/g)].map(([, name = ""]) => name),
+  );
+  return [...new Set(counted === undefined ? names : [counted, ...names])].toSorted();
+}
+
+/** A number, and different texts that contain it. */
+const valuesFor = (message: string, n: number) =>
+  Object.fromEntries(placeholdersOf(message).map((name) => [name, name === "n" ? n : `<${name} ${n}>`]));
+const render = (message = "", n = 2, language = "en") => formatMessage(message, valuesFor(message, n), language, "");
 
 assert.deepEqual(languages.toSorted(), ["de", "en", "es", "fr", "zh"]);
 
+test("messages: values and plural forms → filled in once", () => {
+  const format = (message: string, values: Readonly<Record<string, string | number>>, language = "en") =>
+    formatMessage(message, values, language, ",");
+  const feeds = "{n, plural, =0 {No feeds} one {# feed of {name}} other {# feeds of {name}}}";
+  assert.equal(format(feeds, { n: 0, name: "Ann" }), "No feeds");
+  assert.equal(format(feeds, { n: 1, name: "{n}" }), "1 feed of {n}");
+  assert.equal(format(feeds, { n: 1_234_567, name: "#" }), "1,234,567 feeds of #");
+  assert.equal(format("{n, plural, one {# flux} other {# flux !}}", { n: 0 }, "fr"), "0 flux");
+  assert.equal(format("{n, plural, other {# 个}}", { n: 1 }, "zh"), "1 个");
+  assert.equal(format("{name} $& {other}", { name: "$1" }), "$1 $& {other}");
+});
+
 test("words: translated errors → each is a code of the server", () => {
-  const unknown = [...Object.keys(en.errors), ...Object.keys(people.errors)].filter(
+  const unknown = [...Object.keys(en.errors), ...Object.keys(en.administration.errors)].filter(
     (code) => !Object.hasOwn(ERRORS, code),
   );
   assert.deepEqual(unknown, []);
+});
+
+/** The calls of `format` in a source file: the end of the path of each message, and the names of its values. */
+function formatsIn(source: string): { readonly path: string; readonly names: readonly string[] }[] {
+  return [...source.matchAll(/(?<![.\w])format\(\s*([^,]+),\s*\{/g)].map((call) => {
+    let depth = 1;
+    let names = "";
+    for (const character of source.slice(call.index + call[0].length)) {
+      if ("{([`".includes(character) && (character !== "`" || depth === 1)) depth += 1;
+      else if ("})]`".includes(character)) depth -= 1;
+      if (depth === 0) break;
+      if (depth === 1) names += character;
+    }
+    const path = (call[1] ?? "").trim().replace(/^.*\(\)\./, "");
+    return {
+      path,
+      names: names
+        .split(",")
+        .flatMap((each) => /\w+/.exec(each) ?? [])
+        .toSorted(),
+    };
+  });
+}
+
+/** Messages that are not named where they are filled in. */
+const INDIRECT = ["account.removePasskey", "account.unlinkLabel"];
+
+test("words: every message with placeholders → filled in with exactly its values", () => {
+  const sources = readdirSync(SOURCE, { recursive: true })
+    .map(String)
+    .filter((file) => /\.tsx?$/.test(file));
+  const calls = sources
+    .filter((file) => !file.startsWith("words"))
+    .flatMap((file) => formatsIn(readFileSync(new URL(file, SOURCE), "utf8")));
+  assert.ok(calls.length > 80);
+  const filled = new Set<string>();
+  const isCall = (path: string, call: string) => path === call || path.endsWith(`.${call}`);
+  for (const { path, names } of calls) {
+    // A variable or a property of one: `words.found`, `appLogin.title`.
+    const ends = path.includes(".") ? [path, path.slice(path.indexOf(".") + 1)] : [];
+    const messages = [...english].filter(
+      ([each, message]) => ends.some((end) => isCall(each, end)) && placeholdersOf(message).length > 0,
+    );
+    const fitting = messages.filter(([, message]) => placeholdersOf(message).join() === names.join());
+    if (ends.length > 0) assert.ok(fitting.length > 0, `${path}: ${names}`);
+    for (const [each] of fitting) filled.add(each);
+  }
+  const forgotten = [...english].filter(
+    ([path, message]) =>
+      placeholdersOf(message).length > 0 &&
+      !filled.has(path) &&
+      !INDIRECT.includes(path) &&
+      !/^ago\.|^administration\.actions\./.test(path),
+  );
+  assert.deepEqual(forgotten, []);
 });
 
 /** Errors that need no text of their own, and why. */
@@ -103,7 +172,7 @@ const UNTRANSLATED: Readonly<Record<string, readonly string[]>> = {
 test("words: every error that the page can show → translated, or explained by its status", () => {
   const exempt = Object.values(UNTRANSLATED).flat();
   const isTranslated = (code: string) =>
-    ["errors", "people.errors", "feeds.reasons"].some((place) => english.has(`${place}.${code}`));
+    ["errors", "administration.errors", "reasons"].some((place) => english.has(`${place}.${code}`));
   const untranslated = Object.entries(ERRORS).flatMap(([code, { status }]) =>
     // `explainError` has a text for each of these two statuses.
     isTranslated(code) || status === 403 || status === 503 ? [] : code,
@@ -113,29 +182,36 @@ test("words: every error that the page can show → translated, or explained by 
 
 for (const language of languages) {
   describe(`words in ${language}`, () => {
-    const texts = textsOf(language);
+    const texts = messagesOf(language);
+    const inLanguage = (message: string | undefined, n?: number) => render(message, n, language);
     /** The text around the number. */
-    const form = (path: string, n: number) => render(texts.get(path), n).replaceAll(/<?\d+>?/g, "#");
+    const form = (path: string, n: number) => inLanguage(texts.get(path), n).replaceAll(/\d+/g, "#");
 
-    test(`words: ${language} → the same texts as in English`, () => {
-      const kinds = (of: Texts) => [...of].map(([path, text]) => [path, kindOf(text)]);
+    test(`words: ${language} → the same messages with the same placeholders as in English`, () => {
+      const kinds = (of: Messages) => [...of].map(([path, message]) => [path, placeholdersOf(message)]);
       assert.deepEqual(kinds(texts), kinds(english));
     });
 
+    test(`words: ${language} → every message can be parsed`, () => {
+      for (const [path, message] of texts) {
+        for (const n of [0, 1, 2]) assert.doesNotMatch(inLanguage(message, n), /[{}#]/, path);
+        if (message.includes(", plural,")) assert.match(message, / other \{.*\}\}$/, path);
+      }
+    });
+
     test(`words: ${language} → no text is empty`, () => {
-      for (const [path, text] of texts) assert.match(render(text), /^\S(.*\S)?$/, path);
+      for (const [path, text] of texts) assert.match(inLanguage(text), /^\S(.*\S)?$/, path);
     });
 
     test(`words: ${language} → every text contains the numbers and names it is given`, () => {
       for (const [path, text] of texts) {
-        if (typeof text !== "function") continue;
         for (const n of [0, 1, 2, 1_234]) {
-          const rendered = render(text, n);
-          assert.doesNotMatch(rendered, /undefined|NaN/, path);
-          const expected = argumentsFor(n).filter((each) => render(english.get(path), n).includes(`${each}`));
-          for (const each of expected) assert.ok(rendered.includes(`${each}`), `${path} of ${n}: ${rendered}`);
+          const rendered = inLanguage(text, n);
+          const given = Object.values(valuesFor(text, n)).map(String);
+          const expected = given.filter((each) => render(english.get(path), n).includes(each));
+          for (const each of expected) assert.ok(rendered.includes(each), `${path} of ${n}: ${rendered}`);
         }
-        assert.ok(render(text, 1_234).includes("1234"), path);
+        if (placeholdersOf(text).length > 0) assert.ok(inLanguage(text, 1_234).includes("1234"), path);
       }
     });
 
@@ -150,8 +226,8 @@ for (const language of languages) {
             "apps.synced",
             "ago.minutes",
             "ago.hours",
-            "people.days",
-            "people.rows",
+            "administration.days",
+            "administration.rows",
           ]) {
             assert.equal(form(path, n) === form(path, m), isSame, `${path} of ${n} and ${m}`);
           }
@@ -168,7 +244,7 @@ for (const language of languages) {
       assert.ok(foreign);
       for (const [path, text] of texts) {
         for (const n of [1, 2]) {
-          const rendered = render(text, n);
+          const rendered = inLanguage(text, n);
           assert.doesNotMatch(rendered, /["'`´]|\.\.\.| {2}/, path);
           assert.doesNotMatch(rendered, foreign, path);
         }
@@ -182,26 +258,24 @@ for (const language of languages) {
         ["apps.renameLabel", "apps.rename"],
         ["apps.forgetLabel", "apps.forget"],
         ["account.endSession", "account.signOut"],
-        ["feeds.removed.restoreLabel", "feeds.removed.restore"],
-        ["feeds.find.useLabel", "feeds.find.use"],
-        ["people.manageLabel", "people.manage"],
-        ["people.revokeLabel", "people.revoke"],
+        ["removed.restoreLabel", "removed.restore"],
+        ["feedSearch.useLabel", "feedSearch.use"],
+        ["administration.manageLabel", "administration.manage"],
+        ["administration.revokeLabel", "administration.revoke"],
       ] as const) {
-        assert.ok(
-          render(texts.get(name))
-            .toLowerCase()
-            .includes(render(texts.get(visible)).toLowerCase()),
-          name,
-        );
+        const label = inLanguage(texts.get(name)).toLowerCase();
+        assert.ok(label.includes(inLanguage(texts.get(visible)).toLowerCase()), name);
       }
     });
 
-    test(`words: ${language} → numbers and days as in Intl`, async () => {
-      const { [language]: words } = await import(new URL(`${language}.ts`, FOLDER).href);
+    test(`words: ${language} → numbers and days as in Intl`, () => {
+      const words = readWords(language);
       const days = new Intl.DateTimeFormat(language, { dateStyle: "medium" });
       for (let month = 0; month < 12; month += 1) {
         for (const day of [1, 28]) {
-          const written = words.day(day, words.months.split(" ")[month], 2026);
+          const name = words.months.split(" ")[month] ?? "";
+          const values = { day, dd: String(day).padStart(2, "0"), month: name, year: "2026" };
+          const written = formatMessage(words.day, values, language, words.thousands);
           assert.equal(written, days.format(new Date(2026, month, day)));
         }
       }
@@ -212,8 +286,8 @@ for (const language of languages) {
     if (language === "en") return;
 
     test(`words: ${language} → nothing is left in English`, () => {
-      const left = [...texts].filter(([path, text]) => render(text) === render(english.get(path)));
-      const unexpected = left.filter(([, text]) => !SAME[render(text)]?.includes(language));
+      const left = [...texts].filter(([path, text]) => inLanguage(text) === render(english.get(path)));
+      const unexpected = left.filter(([, text]) => !SAME[text]?.includes(language));
       assert.deepEqual(unexpected, []);
       const unneeded = Object.keys(SAME).filter(
         (same) => SAME[same]?.includes(language) && !left.some(([, text]) => text === same),
@@ -224,7 +298,7 @@ for (const language of languages) {
     test(`words: ${language} → menu labels fit on a phone`, () => {
       const labels = [...texts].filter(([path]) => path.startsWith("views."));
       assert.equal(labels.length, 5);
-      for (const [path, text] of labels) assert.ok(render(text).length <= 11, path);
+      for (const [path, text] of labels) assert.ok(text.length <= 11, path);
     });
   });
 }

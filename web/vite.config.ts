@@ -38,6 +38,8 @@ export default defineConfig({
   // Relative, since the server may have a base path.
   base: "./",
   plugins: [documentation, compressed],
+  // Words are used as a whole: without an export for each key they are 5% smaller.
+  json: { namedExports: false },
   build: {
     target: "es2022",
     modulePreload: false,

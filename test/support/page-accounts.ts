@@ -4,10 +4,10 @@ import type { Locator, Page } from "playwright-core";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { asUser, type UserId } from "../../src/accounts/caller.ts";
 import { subscriptionBatches } from "../../src/lists/list-store.ts";
-import { en, type Words } from "../../web/src/words/en.ts";
 import { type SignedIn, signUp } from "./accounts.ts";
 import { launch, type PageOptions, type WatchedPage } from "./browser.ts";
 import { ATOMIC, add, newId, startServer, type TestServer } from "./server.ts";
+import { en, type Words } from "./words.ts";
 
 const { account } = en;
 export const PASSWORD = "correct horse battery";

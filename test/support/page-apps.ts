@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import type { Page } from "playwright-core";
-import { en } from "../../web/src/words/en.ts";
 import { server } from "./page-accounts.ts";
 import type { HttpResponse, TestServer } from "./server.ts";
+import { en } from "./words.ts";
 
 export interface App {
   readonly user: string;

@@ -2,9 +2,9 @@ import assert from "node:assert/strict";
 import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { Locator, Page, Route } from "playwright-core";
-import { en, type Words } from "../../web/src/words/en.ts";
 import { launch, type PageOptions, type WatchedPage } from "./browser.ts";
 import { add, newId, startServer, type TestServer } from "./server.ts";
+import { en, format, type Words } from "./words.ts";
 
 const browser = await launch();
 
@@ -198,7 +198,7 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await page.getByRole("searchbox", { name: words.list.search }).fill("not there");
-  await page.getByText(words.list.noMatches("not there")).waitFor();
+  await page.getByText(format(words.list.noMatches, { query: "not there" })).waitFor();
   await check("no matches");
   await press(words.list.showAll);
   const remove = rows(page, words).first().getByRole("button").last();
@@ -225,7 +225,7 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
   await page.getByLabel(words.add.label).fill("");
   await check("empty form");
   await page.getByLabel(words.add.label).fill("walked.example/feed\nnot a URL\nhttps://pod-1.example/feed.xml");
-  await press(words.add.submit(3, "3"));
+  await press(format(words.add.submit, { n: 3 }));
   await page.getByText(words.add.fix).waitFor();
   await check("add results");
   await press(words.add.more);
@@ -239,9 +239,9 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
   await page.getByRole("alert").waitFor();
   await check("invalid file");
   await chooseFile(page, opml([...numberedFeeds(3), "https://walked.example/opml", "nowhere"]), words);
-  await page.getByRole("button", { name: words.import.start(1, "1") }).waitFor();
+  await page.getByRole("button", { name: format(words.import.start, { n: 1 }) }).waitFor();
   await check("preview");
-  await press(words.import.start(1, "1"));
+  await press(format(words.import.start, { n: 1 }));
   await page.getByText(words.import.done, { exact: true }).first().waitFor();
   await check("import results");
   await press(words.import.chooseAnother);
@@ -266,5 +266,5 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
 }
 
 export function removeButton(page: Page, host: string): Locator {
-  return button(page, en.list.remove(`${host}/feed`));
+  return button(page, format(en.list.remove, { name: `${host}/feed` }));
 }

@@ -16,4 +16,4 @@ if (root === null) throw new Error("the page has no #app element");
 
 // Sends the request before anything is rendered. Without a session, it waits for the user to sign in.
 void loadUser();
-void setLanguage(preferredLanguage()).then(() => render(<App />, root));
+if ((await setLanguage(preferredLanguage())) || (await setLanguage("en"))) render(<App />, root);

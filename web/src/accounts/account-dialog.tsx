@@ -6,37 +6,37 @@ import { Confirm } from "../ui/confirm.tsx";
 import { isolate } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { showNotice } from "../ui/notices.ts";
-import { useAccountWords } from "../words/accounts.ts";
+import { format, useWords } from "../words/index.ts";
 import { LinkDialog } from "./link-dialog.tsx";
 
 const ACTIONS = ["resetPassword", "promote", "demote", "enable", "disable", "delete"] as const;
 type Action = (typeof ACTIONS)[number];
 const DANGEROUS: readonly Action[] = ["demote", "disable", "delete"];
 
-interface PersonProps {
+interface AccountDialogProps {
   readonly admin: AdminClient;
-  readonly person: AccountSummary;
+  readonly account: AccountSummary;
   readonly onChange: () => void;
   readonly onClose: () => void;
 }
 
 /** What an administrator can do with an account. Every action is explained and must be confirmed. */
-export function PersonDialog({ admin, person, onChange, onClose }: PersonProps) {
-  const words = useAccountWords();
+export function AccountDialog({ admin, account, onChange, onClose }: AccountDialogProps) {
+  const words = useWords().administration;
   const [action, setAction] = useState<Action | undefined>(undefined);
   const [link, setLink] = useState<NewLink | undefined>(undefined);
   const [password, setPassword] = useState("");
   const me = currentUser.value;
   // Otherwise an identity provider or a proxy signs the administrator in.
   const hasPassword = me?.issuer === null && me.credential !== null;
-  const name = isolate(person.name);
+  const name = isolate(account.name);
   if (link !== undefined)
     return <LinkDialog title={words.resetTitle} lead={words.resetLead} link={link} onClose={onClose} />;
   if (action === undefined) {
     return (
-      <Dialog title={words.manageLabel(name)} onClose={onClose}>
+      <Dialog title={format(words.manageLabel, { name })} onClose={onClose}>
         <p class="buttons">
-          {ACTIONS.filter((each) => isPossible(each, person)).map((each) => (
+          {ACTIONS.filter((each) => isPossible(each, account)).map((each) => (
             <button
               key={each}
               type="button"
@@ -52,15 +52,15 @@ export function PersonDialog({ admin, person, onChange, onClose }: PersonProps) 
   }
   const confirm = async () => {
     if (action === "resetPassword") {
-      setLink(await admin.createResetLink(person.id));
+      setLink(await admin.createResetLink(account.id));
       return onChange();
     }
     if (action === "delete") {
       // The server requires a recent sign-in, since a browser may have been left open.
       if (me !== undefined && hasPassword) await anonymousClient.signIn({ name: me.name, password });
-      await admin.deleteAccount(person.id);
-    } else await admin.changeAccount(person.id, CHANGES[action]);
-    showNotice(action === "delete" ? words.deleted(name) : words.changed(name));
+      await admin.deleteAccount(account.id);
+    } else await admin.changeAccount(account.id, CHANGES[action]);
+    showNotice(action === "delete" ? format(words.deleted, { name }) : format(words.changed, { name }));
     onClose();
     onChange();
   };

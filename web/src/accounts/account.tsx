@@ -11,14 +11,12 @@ import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { showNotice } from "../ui/notices.ts";
 import { Problem } from "../ui/problem.tsx";
-import { useAccountWords } from "../words/accounts.ts";
-import { formatDay, useWords } from "../words/index.ts";
+import { format, formatDay, useWords } from "../words/index.ts";
 import { explainFormError, type FormError } from "./sign-in.tsx";
 import { Passkeys, SingleSignOn } from "./sign-in-methods.tsx";
 
 export function AccountView() {
-  const { account } = useWords();
-  const accountWords = useAccountWords();
+  const { account, administration } = useWords();
   const me = useValue(currentUser);
   const devices = useDevices({ polls: false });
   const [isDeleting, setDeleting] = useState(false);
@@ -39,13 +37,13 @@ export function AccountView() {
         <strong>
           <bdi>{revealControlCharacters(me.name)}</bdi>
         </strong>
-        {me.createdAt && <span class="muted"> · {account.since(formatDay(me.createdAt))}</span>}
+        {me.createdAt && <span class="muted"> · {format(account.since, { day: formatDay(me.createdAt) })}</span>}
       </p>
       {me.credential === null && <p class="muted">{account.byProxy}</p>}
       {me.role === "administrator" && (
         <p class="buttons">
           <a class="button" href="#people">
-            {account.people}
+            {administration.title}
           </a>
         </p>
       )}
@@ -57,7 +55,7 @@ export function AccountView() {
       <SingleSignOn issuer={me.issuer} />
       <section class="stack" aria-labelledby="data">
         <h2 id="data">{account.data}</h2>
-        <p class="muted">{accountWords.exportOwnLead}</p>
+        <p class="muted">{account.exportLead}</p>
         <p class="buttons">
           <button type="button" class="button" onClick={() => void exportAccount()}>
             {account.export}
@@ -100,7 +98,6 @@ async function exportAccount(): Promise<void> {
 function Sessions() {
   const words = useWords();
   const { account, apps } = words;
-  const accountWords = useAccountWords();
   const [sessions, setSessions] = useState<readonly Credential[] | undefined>(undefined);
   const load = async () => {
     try {
@@ -134,8 +131,8 @@ function Sessions() {
                 <span class="muted">
                   {[
                     ...(session.isCurrent ? [account.here] : []),
-                    account.since(formatDay(session.createdAt)),
-                    ...(session.lastUsedAt ? [apps.used(formatDay(session.lastUsedAt))] : []),
+                    format(account.since, { day: formatDay(session.createdAt) }),
+                    ...(session.lastUsedAt ? [format(apps.used, { day: formatDay(session.lastUsedAt) })] : []),
                   ].join(" · ")}
                 </span>
               </div>
@@ -143,7 +140,7 @@ function Sessions() {
                 <button
                   type="button"
                   class="button danger"
-                  aria-label={account.endSession(isolate(label))}
+                  aria-label={format(account.endSession, { label: isolate(label) })}
                   onClick={() => setEnding(session)}
                 >
                   {account.signOut}
@@ -155,8 +152,8 @@ function Sessions() {
       </ul>
       {ending && (
         <Confirm
-          title={account.endSession(isolate(labelOf(ending)))}
-          lead={accountWords.endSessionLead}
+          title={format(account.endSession, { label: isolate(labelOf(ending)) })}
+          lead={account.endSessionLead}
           action={account.signOut}
           onConfirm={() => end(ending)}
           onClose={() => setEnding(undefined)}
@@ -189,7 +186,6 @@ function describeBrowser(agent: string): string | undefined {
 
 function ChangePassword({ name }: { name: string }) {
   const { account } = useWords();
-  const accountWords = useAccountWords();
   const [current, setCurrent] = useState("");
   const [newPassword, setNewPassword] = useState("");
   const [revokeTokens, setRevokeTokens] = useState(false);
@@ -205,7 +201,7 @@ function ChangePassword({ name }: { name: string }) {
       setCurrent("");
       setNewPassword("");
       setRevokeTokens(false);
-      showNotice(revokeTokens ? accountWords.changedWithApps : account.changed);
+      showNotice(revokeTokens ? account.changedWithApps : account.changed);
     } catch (cause) {
       setError(explainFormError(cause));
     }
@@ -253,7 +249,7 @@ function ChangePassword({ name }: { name: string }) {
               checked={revokeTokens}
               onChange={({ currentTarget }) => setRevokeTokens(currentTarget.checked)}
             />
-            {accountWords.revokeTokens}
+            {account.revokeTokens}
           </label>
         </div>
         <p class="buttons">
@@ -270,7 +266,6 @@ function ChangePassword({ name }: { name: string }) {
 function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: () => void }) {
   const words = useWords();
   const { account } = words;
-  const accountWords = useAccountWords();
   const [password, setPassword] = useState("");
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
@@ -295,7 +290,7 @@ function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: (
   return (
     <Dialog title={account.deleteTitle} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
-        <p>{accountWords.deleteOwnLead}</p>
+        <p>{account.deleteLead}</p>
         {name === undefined ? (
           <Problem error={error} />
         ) : (

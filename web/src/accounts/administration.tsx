@@ -6,9 +6,8 @@ import { useRestoreFocus } from "../ui/components.tsx";
 import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { Pager } from "../ui/pager.tsx";
-import { useAccountWords } from "../words/accounts.ts";
-import { formatDay, formatNumber, useWords } from "../words/index.ts";
-import { PersonDialog } from "./account-dialog.tsx";
+import { format, formatDay, useWords } from "../words/index.ts";
+import { AccountDialog } from "./account-dialog.tsx";
 import { AuditLog } from "./audit-log.tsx";
 import { Invitations } from "./invitations.tsx";
 
@@ -18,8 +17,8 @@ const admin = createAdminClient({ url: serverUrl, fetch: fetchSignedIn, retries:
 const MAX_ROWS = 10_000;
 
 /** For administrators: accounts, invitations and the audit log. */
-export function PeopleView() {
-  const words = useAccountWords();
+export function AdministrationView() {
+  const words = useWords().administration;
   const isAdmin = useValue(currentUser)?.role === "administrator";
   const [version, setVersion] = useState(0);
   const onChange = () => setVersion((current) => current + 1);
@@ -43,8 +42,7 @@ export function PeopleView() {
 }
 
 function Accounts({ version, onChange }: { version: number; onChange: () => void }) {
-  const { retry } = useWords();
-  const words = useAccountWords();
+  const { retry, administration: words } = useWords();
   const me = useValue(currentUser);
   const [number, setNumber] = useState(1);
   const [page, setPage] = useState<AdminPage<AccountSummary> | undefined>(undefined);
@@ -72,14 +70,14 @@ function Accounts({ version, onChange }: { version: number; onChange: () => void
         </div>
       )}
       <ul class="cards">
-        {page?.items.map((person) => (
-          <li key={person.id}>
-            <PersonDetails person={person} isSelf={person.name === me?.name && person.issuer === me.issuer} />
+        {page?.items.map((account) => (
+          <li key={account.id}>
+            <AccountDetails account={account} isSelf={account.name === me?.name && account.issuer === me.issuer} />
             <button
               type="button"
               class="button"
-              aria-label={words.manageLabel(isolate(person.name))}
-              onClick={() => setChosen(person)}
+              aria-label={format(words.manageLabel, { name: isolate(account.name) })}
+              onClick={() => setChosen(account)}
             >
               {words.manage}
             </button>
@@ -88,35 +86,34 @@ function Accounts({ version, onChange }: { version: number; onChange: () => void
       </ul>
       <Pager number={number} total={page?.total ?? 0} onChange={setNumber} />
       {chosen && (
-        <PersonDialog admin={admin} person={chosen} onChange={onChange} onClose={() => setChosen(undefined)} />
+        <AccountDialog admin={admin} account={chosen} onChange={onChange} onClose={() => setChosen(undefined)} />
       )}
     </section>
   );
 }
 
-function PersonDetails({ person, isSelf }: { person: AccountSummary; isSelf: boolean }) {
-  const { account, count } = useWords();
-  const words = useAccountWords();
-  const { subscriptions, storedRows } = person;
+function AccountDetails({ account, isSelf }: { account: AccountSummary; isSelf: boolean }) {
+  const core = useWords();
+  const words = core.administration;
+  const { subscriptions, storedRows } = account;
   const states = [
     ...(isSelf ? [words.you] : []),
-    ...(person.role === "administrator" ? [words.administrator] : []),
-    ...(person.disabledAt ? [words.disabled] : []),
+    ...(account.role === "administrator" ? [words.administrator] : []),
+    ...(account.disabledAt ? [words.disabled] : []),
   ];
-  const rows = formatNumber(storedRows);
   return (
     <div class="details">
       <strong>
-        <bdi>{revealControlCharacters(person.name)}</bdi>
+        <bdi>{revealControlCharacters(account.name)}</bdi>
       </strong>
       {states.length > 0 && ` (${states.join(", ")})`}
       <br />
       <span class="muted">
         {[
-          account.since(formatDay(person.createdAt)),
-          person.lastSeenOn ? words.seen(formatDay(person.lastSeenOn)) : words.neverSeen,
-          count(subscriptions, formatNumber(subscriptions)),
-          storedRows >= MAX_ROWS ? words.rowsOrMore(rows) : words.rows(storedRows, rows),
+          format(core.account.since, { day: formatDay(account.createdAt) }),
+          account.lastSeenOn ? format(words.seen, { day: formatDay(account.lastSeenOn) }) : words.neverSeen,
+          format(core.count, { n: subscriptions }),
+          storedRows >= MAX_ROWS ? format(words.rowsOrMore, { n: storedRows }) : format(words.rows, { n: storedRows }),
         ].join(" · ")}
       </span>
     </div>

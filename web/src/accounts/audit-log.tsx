@@ -3,13 +3,12 @@ import type { AdminClient, AdminPage, AuditEntry } from "../../../client/src/adm
 import { isolate } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { Pager } from "../ui/pager.tsx";
-import { useAccountWords } from "../words/accounts.ts";
-import { formatDay } from "../words/index.ts";
+import { format, formatDay, useWords } from "../words/index.ts";
 
 const COMMAND_LINE = "command line";
 
 export function AuditLog({ admin, version }: { admin: AdminClient; version: number }) {
-  const words = useAccountWords();
+  const words = useWords().administration;
   const [number, setNumber] = useState(1);
   const [page, setPage] = useState<AdminPage<AuditEntry> | undefined>(undefined);
   const [failure, setFailure] = useState<unknown>(undefined);
@@ -36,7 +35,7 @@ export function AuditLog({ admin, version }: { admin: AdminClient; version: numb
                 {[
                   entry.actor === COMMAND_LINE ? words.commandLine : isolate(entry.actor),
                   `${formatDay(entry.actedAt)}, ${formatTime(entry.actedAt)}`,
-                  ...(entry.address === null ? [] : [words.from(isolate(entry.address))]),
+                  ...(entry.address === null ? [] : [format(words.from, { address: isolate(entry.address) })]),
                 ].join(" · ")}
               </span>
             </div>
@@ -53,11 +52,8 @@ function formatTime(date: Date): string {
 }
 
 /** A newer server may have actions that this page does not know. */
-function describe(
-  { action, target }: AuditEntry,
-  actions: Readonly<Record<string, (target: string) => string>>,
-  noNote: string,
-): string {
+function describe({ action, target }: AuditEntry, actions: Readonly<Record<string, string>>, noNote: string): string {
   const name = target === "" ? noNote : isolate(target);
-  return Object.hasOwn(actions, action) ? (actions[action]?.(name) ?? action) : `${action}: ${name}`;
+  const known = Object.hasOwn(actions, action) ? actions[action] : undefined;
+  return known === undefined ? `${action}: ${name}` : format(known, { target: name });
 }

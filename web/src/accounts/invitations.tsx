@@ -5,8 +5,7 @@ import { Confirm, useSubmit } from "../ui/confirm.tsx";
 import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { Pager } from "../ui/pager.tsx";
-import { useAccountWords } from "../words/accounts.ts";
-import { formatDay, useWords } from "../words/index.ts";
+import { format, formatDay, useWords } from "../words/index.ts";
 import { LinkDialog } from "./link-dialog.tsx";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -20,7 +19,7 @@ interface InvitationsProps {
 
 /** Creates, lists and revokes invitations. */
 export function Invitations({ admin, version, onChange }: InvitationsProps) {
-  const words = useAccountWords();
+  const words = useWords().administration;
   const [number, setNumber] = useState(1);
   const [page, setPage] = useState<AdminPage<Invitation> | undefined>(undefined);
   const [failure, setFailure] = useState<unknown>(undefined);
@@ -53,7 +52,7 @@ export function Invitations({ admin, version, onChange }: InvitationsProps) {
                 <button
                   type="button"
                   class="button danger"
-                  aria-label={words.revokeLabel(isolate(nameOf(invitation)))}
+                  aria-label={format(words.revokeLabel, { note: isolate(nameOf(invitation)) })}
                   onClick={() => setRevoking(invitation)}
                 >
                   {words.revoke}
@@ -65,7 +64,7 @@ export function Invitations({ admin, version, onChange }: InvitationsProps) {
         <Pager number={number} total={page?.total ?? 0} onChange={setNumber} />
         {revoking && (
           <Confirm
-            title={words.revokeLabel(isolate(nameOf(revoking)))}
+            title={format(words.revokeLabel, { note: isolate(nameOf(revoking)) })}
             lead={words.revokeLead}
             action={words.revoke}
             explain={(cause) => explainError(cause, words.errors)}
@@ -83,8 +82,7 @@ export function Invitations({ admin, version, onChange }: InvitationsProps) {
 }
 
 function InvitationDetails({ invitation, name }: { invitation: Invitation; name: string }) {
-  const { apps } = useWords();
-  const words = useAccountWords();
+  const { apps, administration: words } = useWords();
   return (
     <div class="details">
       <strong>
@@ -92,14 +90,17 @@ function InvitationDetails({ invitation, name }: { invitation: Invitation; name:
       </strong>
       <br />
       <span class="muted">
-        {[apps.createdOn(formatDay(invitation.createdAt)), words.until(formatDay(invitation.expiresAt))].join(" · ")}
+        {[
+          format(apps.createdOn, { day: formatDay(invitation.createdAt) }),
+          format(words.until, { day: formatDay(invitation.expiresAt) }),
+        ].join(" · ")}
       </span>
     </div>
   );
 }
 
 function InvitationForm({ admin, onCreate }: { admin: AdminClient; onCreate: () => void }) {
-  const words = useAccountWords();
+  const words = useWords().administration;
   const id = useId();
   const [note, setNote] = useState("");
   const [days, setDays] = useState(7);
@@ -129,7 +130,7 @@ function InvitationForm({ admin, onCreate }: { admin: AdminClient; onCreate: () 
         <select id={id} value={days} onChange={({ currentTarget }) => setDays(Number(currentTarget.value))}>
           {DAYS.map((count) => (
             <option key={count} value={count}>
-              {words.days(count)}
+              {format(words.days, { n: count })}
             </option>
           ))}
         </select>

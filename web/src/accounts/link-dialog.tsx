@@ -1,8 +1,7 @@
 import type { NewLink } from "../../../client/src/admin.ts";
 import { CopyField, Dialog } from "../ui/components.tsx";
 import { QrCode } from "../ui/qr-code.tsx";
-import { useAccountWords } from "../words/accounts.ts";
-import { formatDay, useWords } from "../words/index.ts";
+import { format, formatDay, useWords } from "../words/index.ts";
 
 interface LinkProps {
   readonly title: string;
@@ -13,14 +12,13 @@ interface LinkProps {
 
 /** A link that is shown only once, as text and as a QR code. It cannot be closed by accident. */
 export function LinkDialog({ title, lead, link, onClose }: LinkProps) {
-  const { apps } = useWords();
-  const words = useAccountWords();
+  const { apps, administration: words } = useWords();
   return (
     <Dialog title={title}>
       <p>{lead}</p>
       <QrCode text={link.url} label={words.qr} />
       <CopyField label={words.link} text={link.url} />
-      <p class="muted">{words.until(formatDay(link.expiresAt))}</p>
+      <p class="muted">{format(words.until, { day: formatDay(link.expiresAt) })}</p>
       <p class="buttons">
         <button type="button" class="button primary" onClick={onClose}>
           {apps.finished}

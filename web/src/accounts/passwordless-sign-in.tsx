@@ -2,7 +2,7 @@ import { useState } from "preact/hooks";
 import { finishSignIn, providerName } from "../server/server.ts";
 import { isolate } from "../ui/control-characters.ts";
 import { explainCode, explainError } from "../ui/errors.ts";
-import { useWords } from "../words/index.ts";
+import { format, useWords } from "../words/index.ts";
 import { canUsePasskeys, requestPasskey } from "./passkeys.ts";
 import { anonymousRequests } from "./sign-in-requests.ts";
 import { openProvider, signInFailure } from "./sign-in-return.ts";
@@ -42,7 +42,7 @@ export function PasswordlessSignIn() {
       <p class="buttons">
         {providerName !== "" && (
           <button type="button" class="button" aria-disabled={isBusy} onClick={attempt(signInAtProvider)}>
-            {account.signInWith(isolate(providerName))}
+            {format(account.signInWith, { name: isolate(providerName) })}
           </button>
         )}
         {canUsePasskeys && (

@@ -5,15 +5,13 @@ import { Field } from "../ui/components.tsx";
 import { useSubmit } from "../ui/confirm.tsx";
 import { explainError } from "../ui/errors.ts";
 import { showNotice } from "../ui/notices.ts";
-import { useAccountWords } from "../words/accounts.ts";
 import { useWords } from "../words/index.ts";
 
 const CLIENT = { url: serverUrl, fetch: fetchOnce, retries: 0 };
 
 /** Sets a new password with the secret of a reset link. */
 export function ResetPassword({ secret, onDone }: { secret: string; onDone: () => void }) {
-  const { account } = useWords();
-  const words = useAccountWords();
+  const { account, resetPassword: words, administration } = useWords();
   const [password, setPassword] = useState("");
   const [revokeTokens, setRevokeTokens] = useState(false);
   const { isBusy, error, submit } = useSubmit(
@@ -21,14 +19,14 @@ export function ResetPassword({ secret, onDone }: { secret: string; onDone: () =
       await resetPassword(CLIENT, { secret, password, revokeTokens });
       onDone();
       await finishSignIn();
-      showNotice(words.newPasswordDone);
+      showNotice(words.done);
     },
-    (cause) => explainError(cause, words.errors),
+    (cause) => explainError(cause, administration.errors),
   );
   return (
     <>
-      <h1>{words.newPasswordTitle}</h1>
-      <p class="muted">{words.newPasswordLead}</p>
+      <h1>{words.title}</h1>
+      <p class="muted">{words.lead}</p>
       <form class="stack" onSubmit={submit}>
         <Field
           label={account.newPassword}
@@ -50,12 +48,12 @@ export function ResetPassword({ secret, onDone }: { secret: string; onDone: () =
               checked={revokeTokens}
               onChange={({ currentTarget }) => setRevokeTokens(currentTarget.checked)}
             />
-            {words.revokeTokens}
+            {account.revokeTokens}
           </label>
         </div>
         <p class="buttons">
           <button type="submit" class="button primary" aria-disabled={isBusy}>
-            {words.newPasswordSubmit}
+            {words.submit}
           </button>
         </p>
       </form>

@@ -6,7 +6,7 @@ import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainCode, explainError } from "../ui/errors.ts";
 import { showNotice } from "../ui/notices.ts";
 import { Problem } from "../ui/problem.tsx";
-import { formatDay, useWords } from "../words/index.ts";
+import { format, formatDay, useWords } from "../words/index.ts";
 import { canUsePasskeys, createPasskey } from "./passkeys.ts";
 import { type SignInMethod, signedInRequests } from "./sign-in-requests.ts";
 import { openProvider, signInFailure } from "./sign-in-return.ts";
@@ -32,7 +32,7 @@ export function Passkeys({ browser }: { browser: string }) {
       else if (passkey === "canceled") setError(account.passkeyCanceled);
       else {
         await signedInRequests.addPasskey({ label, passkey });
-        showNotice(account.passkeyAdded(isolate(label)));
+        showNotice(format(account.passkeyAdded, { name: isolate(label) }));
         await load();
       }
     } catch (cause) {
@@ -45,7 +45,7 @@ export function Passkeys({ browser }: { browser: string }) {
     <section class="stack" aria-labelledby="passkeys">
       <h2 id="passkeys">{account.passkeys}</h2>
       <p class="muted">{account.passkeysLead}</p>
-      <SignInMethodList all={passkeys} action={account.remove} describe={account.removePasskey} onRemoved={load} />
+      <SignInMethodList all={passkeys} action={account.remove} description={account.removePasskey} onRemoved={load} />
       {canUsePasskeys && (
         <form class="panel stack" onSubmit={add}>
           <Problem error={error} />
@@ -91,13 +91,15 @@ export function SingleSignOn({ issuer }: { issuer: string | null }) {
       <h2 id="single-sign-on">{account.singleSignOn}</h2>
       <Problem error={error} />
       {providerName !== "" && (
-        <p class="muted">{issuer === null ? account.linkLead(name) : account.ownProvider(name)}</p>
+        <p class="muted">
+          {issuer === null ? format(account.linkLead, { name }) : format(account.ownProvider, { name })}
+        </p>
       )}
-      <SignInMethodList all={identities} action={account.unlink} describe={account.unlinkLabel} onRemoved={load} />
+      <SignInMethodList all={identities} action={account.unlink} description={account.unlinkLabel} onRemoved={load} />
       {providerName !== "" && issuer === null && (
         <p class="buttons">
           <button type="button" class="button" onClick={() => void link()}>
-            {account.link(name)}
+            {format(account.link, { name })}
           </button>
         </p>
       )}
@@ -123,16 +125,17 @@ function useSignInMethods(read: () => Promise<readonly SignInMethod[]>) {
 interface SignInMethodListProps {
   readonly all: readonly SignInMethod[] | undefined;
   readonly action: string;
-  readonly describe: (label: string) => string;
+  /** With a placeholder for the name of the passkey or user. */
+  readonly description: string;
   readonly onRemoved: () => Promise<void>;
 }
 
-function SignInMethodList({ all, action, describe, onRemoved }: SignInMethodListProps) {
+function SignInMethodList({ all, action, description, onRemoved }: SignInMethodListProps) {
   const { account, apps } = useWords();
   const [removing, setRemoving] = useState<SignInMethod | undefined>(undefined);
   const remove = async (method: SignInMethod) => {
     await signedInRequests.remove(method);
-    showNotice(account.methodRemoved(isolate(method.label)));
+    showNotice(format(account.methodRemoved, { name: isolate(method.label) }));
     setRemoving(undefined);
     await onRemoved();
   };
@@ -148,15 +151,15 @@ function SignInMethodList({ all, action, describe, onRemoved }: SignInMethodList
                 </strong>
                 <span class="muted">
                   {[
-                    account.since(formatDay(method.createdAt)),
-                    method.lastUsedAt ? apps.used(formatDay(method.lastUsedAt)) : apps.neverUsed,
+                    format(account.since, { day: formatDay(method.createdAt) }),
+                    method.lastUsedAt ? format(apps.used, { day: formatDay(method.lastUsedAt) }) : apps.neverUsed,
                   ].join(" · ")}
                 </span>
               </div>
               <button
                 type="button"
                 class="button danger"
-                aria-label={describe(isolate(method.label))}
+                aria-label={format(description, { name: isolate(method.label) })}
                 onClick={() => setRemoving(method)}
               >
                 {action}
@@ -167,7 +170,7 @@ function SignInMethodList({ all, action, describe, onRemoved }: SignInMethodList
       )}
       {removing && (
         <Confirm
-          title={describe(isolate(removing.label))}
+          title={format(description, { name: isolate(removing.label) })}
           lead={account.removeMethodLead}
           action={action}
           onConfirm={() => remove(removing)}

@@ -8,7 +8,7 @@ import { Dialog, Field } from "../ui/components.tsx";
 import { isolate } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { showNotice } from "../ui/notices.ts";
-import { formatNumber, translation, useWords } from "../words/index.ts";
+import { format, formatNumber, getWords, useWords } from "../words/index.ts";
 
 /** Opened by an invitation link. */
 const isInvited = /\/join$/.test(location.pathname);
@@ -23,18 +23,16 @@ if (resetSecret.value !== "") history.replaceState(null, "", "../");
 /** False once the user has signed in or up on this page. Otherwise they were signed in before they opened the link. */
 let isInvitationUnused = isInvited;
 export function explainUnusedInvitation(userName: string): void {
-  if (isInvitationUnused) showNotice(translation.value.words.account.alreadySignedIn(isolate(userName)));
+  if (isInvitationUnused) showNotice(format(getWords().account.alreadySignedIn, { name: isolate(userName) }));
   isInvitationUnused = false;
 }
 
-const hideToken = () => {
+/** Hides a token that someone has scanned with a camera instead of their app. */
+export function hideToken(): void {
   if (!location.hash.startsWith("#emk_")) return;
   history.replaceState(null, "", "../");
-  showNotice(translation.value.words.account.codeForApp);
-};
-// Later, when the language is loaded.
-setTimeout(hideToken);
-addEventListener("hashchange", hideToken);
+  showNotice(getWords().account.codeForApp);
+}
 
 export function SignInPage() {
   const { account, appLogin } = useWords();
@@ -135,7 +133,7 @@ function CredentialsForm({ isNew, knownName }: { isNew: boolean; knownName?: str
       else await anonymousClient.signIn(credentials);
       isInvitationUnused = false;
       await finishSignIn();
-      if (isNew) showNotice(account.welcome(isolate(credentials.name)));
+      if (isNew) showNotice(format(account.welcome, { name: isolate(credentials.name) }));
     } catch (cause) {
       setError(explainFormError(cause));
     }
@@ -197,7 +195,7 @@ export function explainFormError(error: unknown): FormError {
   if (!(error instanceof EarmarkError)) return { field: undefined, text: explainError(error) };
   if (error.status === 429) {
     const seconds = formatNumber(Math.ceil(error.retryAfter ?? 60));
-    return { field: undefined, text: translation.value.words.account.tooManyAttempts(seconds) };
+    return { field: undefined, text: format(getWords().account.tooManyAttempts, { seconds }) };
   }
   return { field: FIELDS[error.code ?? ""], text: explainError(error) };
 }

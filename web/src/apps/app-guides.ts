@@ -19,8 +19,6 @@ export interface Guide {
   /** Recognizes the app's `User-Agent`. */
   readonly agent?: RegExp;
   readonly methods: readonly [SetupMethod, ...SetupMethod[]];
-  /** The app ignores the path in the URL of the server. */
-  readonly isRootOnly?: boolean;
 }
 
 const USER_AND_PASSWORD = ["Username", "Password"] as const;
@@ -81,12 +79,6 @@ export const GUIDES: readonly Guide[] = [
       },
       { menu: SYNCHRONIZATION, server: "URL of Nextcloud server", buttons: ["Connect"] },
     ],
-  },
-  {
-    name: "GNOME Podcasts",
-    agent: /gnome podcasts/i,
-    methods: [{ menu: ["Sync Preferences", "Nextcloud Login"], server: "Server", buttons: ["Login via Browser"] }],
-    isRootOnly: true,
   },
   {
     name: "Podcini.X",

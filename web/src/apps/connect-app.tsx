@@ -7,13 +7,11 @@ import { CopyField, Icon } from "../ui/components.tsx";
 import { isolate } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { QrCode } from "../ui/qr-code.tsx";
-import { useAccountWords } from "../words/accounts.ts";
-import { formatNumber, useWords } from "../words/index.ts";
+import { format, useWords } from "../words/index.ts";
 import { findAppName, GUIDES, type Guide, type SetupMethod } from "./app-guides.ts";
 import { TokenForm } from "./tokens.tsx";
 
 const hasAccounts = accountMode !== "off";
-const hasBasePath = new URL(publicUrl).pathname !== "/";
 
 interface Props {
   readonly devices: readonly Device[] | undefined;
@@ -67,7 +65,7 @@ function RadioGroup({ legend, names, chosen, onChoose }: RadioGroupProps) {
 
 function AppGuide({ guide, onCreateToken }: { guide: Guide; onCreateToken: () => void }) {
   const { apps } = useWords();
-  const { name, methods, isRootOnly } = guide;
+  const { name, methods } = guide;
   const userName = useValue(currentUser)?.name ?? "";
   const isRefused = (method: SetupMethod) => hasAccounts && method.refusedName?.test(userName) === true;
   const [index, setIndex] = useState(() =>
@@ -81,9 +79,8 @@ function AppGuide({ guide, onCreateToken }: { guide: Guide; onCreateToken: () =>
   return (
     <>
       {methods.length > 1 && <RadioGroup legend={apps.way} names={names} chosen={index} onChoose={setIndex} />}
-      {isRootOnly && hasBasePath && <p class="message">{apps.rootOnly(name)}</p>}
       {isRefused(method) ? (
-        <p class="message">{apps.refusedName(name, apps.inBrowser)}</p>
+        <p class="message">{format(apps.refusedName, { app: name, way: apps.inBrowser })}</p>
       ) : (
         <Steps key={index} app={name} method={method} userName={userName} onCreateToken={onCreateToken} />
       )}
@@ -106,7 +103,7 @@ function Steps({ app, method, userName, onCreateToken }: StepsProps) {
     <div class="connect">
       <ol class="steps">
         <li>
-          {apps.menu(app)} <MenuPath items={menu} />
+          {format(apps.menu, { app })} <MenuPath items={menu} />
         </li>
         <li>
           <div class="stack">
@@ -229,11 +226,10 @@ function TokenField(props: {
 
 function OtherApp({ onCreateToken }: { onCreateToken: () => void }) {
   const { apps } = useWords();
-  const accountWords = useAccountWords();
   const userName = useValue(currentUser)?.name;
   return (
     <>
-      <p>{accountWords.otherAppLead}</p>
+      <p>{apps.otherLead}</p>
       <CopyField label={apps.serverUrl} text={publicUrl} />
       {hasAccounts && userName !== undefined ? (
         <>
@@ -268,7 +264,9 @@ function describeSync(device: Device, apps: ReturnType<typeof useWords>["apps"])
   const { caption, subscriptions } = device;
   const app = findAppName(device.app);
   const isNamed = app === undefined || caption.toLowerCase().includes(app.toLowerCase());
-  const name = isNamed ? isolate(caption) : apps.appOn(app, isolate(caption));
+  const name = isNamed ? isolate(caption) : format(apps.appOn, { app, device: isolate(caption) });
   // An app creates its device before it uploads its list.
-  return subscriptions === 0 ? apps.connected(name) : apps.synced(subscriptions, formatNumber(subscriptions), name);
+  return subscriptions === 0
+    ? format(apps.connected, { device: name })
+    : format(apps.synced, { n: subscriptions, device: name });
 }

@@ -6,8 +6,7 @@ import { Confirm, useSubmit } from "../ui/confirm.tsx";
 import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { showNotice } from "../ui/notices.ts";
-import { useAccountWords } from "../words/accounts.ts";
-import { formatAge, useWords } from "../words/index.ts";
+import { format, formatAge, useWords } from "../words/index.ts";
 import { findAppName } from "./app-guides.ts";
 
 const POLL_MS = 4_000;
@@ -53,7 +52,6 @@ export function useDevices({ polls }: { readonly polls: boolean }): DeviceList {
 
 export function Devices({ devices, failure, load }: DeviceList) {
   const words = useWords();
-  const accountWords = useAccountWords();
   const { apps } = words;
   const [renaming, setRenaming] = useState<Device | undefined>(undefined);
   const [forgetting, setForgetting] = useState<Device | undefined>(undefined);
@@ -80,14 +78,14 @@ export function Devices({ devices, failure, load }: DeviceList) {
                 </strong>
                 <span class="muted" title={device.app === null ? undefined : isolate(device.app)}>
                   {device.app !== null && `${findAppName(device.app) ?? isolate(device.app)} · `}
-                  {apps.lastSync(formatAge(device.lastSyncAt))}
+                  {format(apps.lastSync, { when: formatAge(device.lastSyncAt) })}
                 </span>
               </div>
               <div class="buttons">
                 <button
                   type="button"
                   class="button"
-                  aria-label={apps.renameLabel(isolate(device.caption))}
+                  aria-label={format(apps.renameLabel, { device: isolate(device.caption) })}
                   onClick={() => setRenaming(device)}
                 >
                   {apps.rename}
@@ -95,7 +93,7 @@ export function Devices({ devices, failure, load }: DeviceList) {
                 <button
                   type="button"
                   class="button danger"
-                  aria-label={apps.forgetLabel(isolate(device.caption))}
+                  aria-label={format(apps.forgetLabel, { device: isolate(device.caption) })}
                   onClick={() => setForgetting(device)}
                 >
                   {apps.forget}
@@ -108,12 +106,12 @@ export function Devices({ devices, failure, load }: DeviceList) {
       {renaming && <RenameDialog device={renaming} onChange={load} onClose={() => setRenaming(undefined)} />}
       {forgetting && (
         <Confirm
-          title={apps.forgetLabel(isolate(forgetting.caption))}
-          lead={accountWords.forgetLead}
+          title={format(apps.forgetLabel, { device: isolate(forgetting.caption) })}
+          lead={apps.forgetLead}
           action={apps.forget}
           onConfirm={async () => {
             await client.forgetDevice(forgetting.id);
-            showNotice(apps.forgotten(isolate(forgetting.caption)));
+            showNotice(format(apps.forgotten, { device: isolate(forgetting.caption) }));
             setForgetting(undefined);
             await load();
           }}
@@ -140,7 +138,7 @@ function RenameDialog({ device, onChange, onClose }: DeviceDialogProps) {
     onClose();
   });
   return (
-    <Dialog title={apps.renameLabel(isolate(device.caption))} onClose={onClose}>
+    <Dialog title={format(apps.renameLabel, { device: isolate(device.caption) })} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
         <Field
           label={apps.deviceName}

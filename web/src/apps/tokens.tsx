@@ -7,8 +7,7 @@ import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { showNotice } from "../ui/notices.ts";
 import { QrCode } from "../ui/qr-code.tsx";
-import { useAccountWords } from "../words/accounts.ts";
-import { formatDay, useWords } from "../words/index.ts";
+import { format, formatDay, useWords } from "../words/index.ts";
 
 type NewToken = Credential & { readonly secret: string };
 
@@ -16,7 +15,6 @@ type NewToken = Credential & { readonly secret: string };
 export function Tokens({ version }: { version: unknown }) {
   const words = useWords();
   const { apps } = words;
-  const accountWords = useAccountWords();
   const [tokens, setTokens] = useState<readonly Credential[] | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);
   const [revoking, setRevoking] = useState<Credential | undefined>(undefined);
@@ -35,7 +33,7 @@ export function Tokens({ version }: { version: unknown }) {
 
   const revoke = async (token: Credential) => {
     await client.revoke(token);
-    showNotice(apps.revoked(isolate(token.label)));
+    showNotice(format(apps.revoked, { label: isolate(token.label) }));
     setRevoking(undefined);
     await attempt(load);
   };
@@ -57,8 +55,8 @@ export function Tokens({ version }: { version: unknown }) {
       {tokens !== undefined && tokens.length > 0 && <TokenList tokens={tokens} onRevoke={setRevoking} />}
       {revoking && (
         <Confirm
-          title={apps.revokeLabel(isolate(revoking.label))}
-          lead={accountWords.revokeTokenLead}
+          title={format(apps.revokeLabel, { label: isolate(revoking.label) })}
+          lead={apps.revokeLead}
           action={apps.revoke}
           onConfirm={() => revoke(revoking)}
           onClose={() => setRevoking(undefined)}
@@ -80,8 +78,8 @@ function TokenList({ tokens, onRevoke }: { tokens: readonly Credential[]; onRevo
             </strong>
             <span class="muted">
               {[
-                apps.createdOn(formatDay(token.createdAt)),
-                token.lastUsedAt ? apps.used(formatDay(token.lastUsedAt)) : apps.neverUsed,
+                format(apps.createdOn, { day: formatDay(token.createdAt) }),
+                token.lastUsedAt ? format(apps.used, { day: formatDay(token.lastUsedAt) }) : apps.neverUsed,
                 ...(token.scope === "read" ? [apps.readOnly] : []),
               ].join(" · ")}
             </span>
@@ -89,7 +87,7 @@ function TokenList({ tokens, onRevoke }: { tokens: readonly Credential[]; onRevo
           <button
             type="button"
             class="button danger"
-            aria-label={apps.revokeLabel(isolate(token.label))}
+            aria-label={format(apps.revokeLabel, { label: isolate(token.label) })}
             onClick={() => onRevoke(token)}
           >
             {apps.revoke}
@@ -158,7 +156,7 @@ export function TokenForm({ onCreate }: { onCreate: () => void }) {
 function TokenDialog({ token, onClose }: { token: NewToken; onClose: () => void }) {
   const { apps } = useWords();
   return (
-    <Dialog title={apps.created(isolate(token.label))}>
+    <Dialog title={format(apps.created, { label: isolate(token.label) })}>
       <p>{apps.once}</p>
       {isLoopback ? (
         <p class="message">{apps.localOnly}</p>

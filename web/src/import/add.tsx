@@ -1,14 +1,13 @@
 import { useId, useState } from "preact/hooks";
-import { addFeeds } from "../list/add-feeds.ts";
+import { addFeeds, type Line, type Outcome } from "../list/add-feeds.ts";
 import { createState, useValue } from "../state/state.ts";
 import { useRestoreFocus } from "../ui/components.tsx";
 import { explainError } from "../ui/errors.ts";
-import { parseLine } from "../ui/feed-url.ts";
-import { useFeedWords } from "../words/feeds.ts";
-import { formatNumber, useWords } from "../words/index.ts";
+import { format, useWords } from "../words/index.ts";
 import { FeedSearch, isSearching, searchForFeeds } from "./feed-search.tsx";
-import { countOutcomes, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
+import { countOutcomes, Outcomes } from "./outcomes.tsx";
 import { servicePageOf } from "./page-links.ts";
+import { parseLine } from "./parse-line.ts";
 
 interface AddState {
   readonly text: string;
@@ -95,7 +94,7 @@ function AddForm() {
       />
       <p class="buttons">
         <button type="submit" class="button primary" disabled={feeds.length === 0 || isBusy}>
-          {add.submit(feeds.length, formatNumber(feeds.length))}
+          {format(add.submit, { n: feeds.length })}
         </button>
       </p>
     </form>
@@ -104,7 +103,7 @@ function AddForm() {
 
 /** Warns about pages that people mistake for feeds. They can be added nevertheless. */
 function PageWarnings({ text }: { text: string }) {
-  const words = useFeedWords();
+  const { add } = useWords();
   const pages = splitLines(text).flatMap((url, index) => {
     const service = servicePageOf(url);
     return service === undefined ? [] : [{ service, line: index + 1 }];
@@ -114,7 +113,7 @@ function PageWarnings({ text }: { text: string }) {
       {pages.length > 0 && (
         <ul class="page-links message">
           {pages.slice(0, MAX_WARNINGS).map(({ service, line }) => (
-            <li key={line}>{words.servicePage(service, formatNumber(line))}</li>
+            <li key={line}>{format(add.servicePage, { service, line })}</li>
           ))}
         </ul>
       )}
@@ -138,7 +137,7 @@ function AddResults({ lines }: { lines: readonly Line[] }) {
         class="url"
         dir="ltr"
         spellcheck={false}
-        aria-label={add.line(formatNumber(index + 1))}
+        aria-label={format(add.line, { n: index + 1 })}
         aria-invalid="true"
         value={line.feed}
         onInput={({ currentTarget }) => update({ lines: lines.with(index, { ...line, feed: currentTarget.value }) })}
@@ -172,18 +171,18 @@ function AddResults({ lines }: { lines: readonly Line[] }) {
       <div class={failure ? "message danger" : "message"} role="status">
         <p>
           {isRunning
-            ? add.running(formatNumber(sent), formatNumber(lines.length))
+            ? format(add.running, { done: sent, total: lines.length })
             : failure
               ? `${add.failed} ${failure}`
-              : add.done(formatNumber(added), formatNumber(existing), formatNumber(refused))}
+              : format(add.done, { added, existing, rejected: refused })}
         </p>
-        {saved > 0 && !isRunning && <p>{add.saved(saved, formatNumber(saved))}</p>}
+        {saved > 0 && !isRunning && <p>{format(add.saved, { n: saved })}</p>}
         {refused > 0 && !isRunning && !failure && <p>{add.fix}</p>}
       </div>
       <p class="buttons">
         {unfinished > 0 && (
           <button type="submit" class="button primary" disabled={isRunning}>
-            {add.retry(unfinished, formatNumber(unfinished))}
+            {format(add.retry, { n: unfinished })}
           </button>
         )}
         <button

@@ -1,4 +1,3 @@
-import { useFeedWords } from "../words/feeds.ts";
 import { useWords } from "../words/index.ts";
 
 /** Where each app has its OPML export, in the words of its English version; undefined if it has none. */
@@ -13,23 +12,22 @@ const EXPORTS: readonly (readonly [app: string, menu: readonly string[] | undefi
 ];
 
 export function ExportGuides() {
-  const { apps, appLogin } = useWords();
-  const { exports } = useFeedWords();
+  const { apps, appLogin, exportGuides } = useWords();
   return (
     <details class="exports">
-      <summary>{exports.title}</summary>
+      <summary>{exportGuides.title}</summary>
       <table>
         <thead>
           <tr>
             <th scope="col">{appLogin.app}</th>
-            <th scope="col">{exports.where}</th>
+            <th scope="col">{exportGuides.where}</th>
           </tr>
         </thead>
         <tbody>
           {EXPORTS.map(([app, menu]) => (
             <tr key={app}>
               <th scope="row">{app}</th>
-              <td>{menu === undefined ? exports.none : <bdi lang="en">{menu.join(" › ")}</bdi>}</td>
+              <td>{menu === undefined ? exportGuides.none : <bdi lang="en">{menu.join(" › ")}</bdi>}</td>
             </tr>
           ))}
         </tbody>

@@ -5,8 +5,7 @@ import { MiddleEllipsis } from "../ui/components.tsx";
 import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { displayUrl, shortName } from "../ui/feed-url.ts";
-import { feedWords, useFeedWords } from "../words/feeds.ts";
-import { formatNumber } from "../words/index.ts";
+import { format, formatNumber, getWords, useWords } from "../words/index.ts";
 import { isLikelyPage, mayBePage } from "./page-links.ts";
 
 /** The feeds of a page, or why there are none. */
@@ -41,7 +40,7 @@ async function search(pages: readonly string[]): Promise<void> {
   isSearching.set(true);
   for (const page of pages) {
     const found: Search = await findFeeds(page, { signal: AbortSignal.timeout(TIMEOUT_MS) }).catch(
-      (error: unknown) => ({ reason: explainError(error, feedWords.value.reasons) }),
+      (error: unknown) => ({ reason: explainError(error, getWords().reasons) }),
     );
     searches.update((known) => new Map(known).set(page, found));
   }
@@ -55,7 +54,7 @@ interface FeedSearchProps {
 
 /** Finds the feeds of pages and offers them instead. */
 export function FeedSearch({ lines, onUse }: FeedSearchProps) {
-  const { find } = useFeedWords();
+  const { feedSearch: words } = useWords();
   const found = useValue(searches);
   const isBusy = useValue(isSearching);
   const pages = unsearched(lines, mayBePage);
@@ -66,14 +65,14 @@ export function FeedSearch({ lines, onUse }: FeedSearchProps) {
   return (
     <div class="feed-search">
       <div role="status">
-        {isBusy && <p>{find.searching}</p>}
+        {isBusy && <p>{words.searching}</p>}
         {searched.slice(0, MAX_PAGES).map(({ page, index, result }) => (
           <SearchResult key={index} page={page} index={index} result={result} onUse={onUse} />
         ))}
       </div>
       {isEnabled && pages.length > 0 && !isBusy && (
         <button type="button" class="button" onClick={() => void search(pages)}>
-          {find.button}
+          {words.button}
         </button>
       )}
     </div>
@@ -88,13 +87,14 @@ interface SearchResultProps {
 }
 
 function SearchResult({ page, index, result, onUse }: SearchResultProps) {
-  const { find } = useFeedWords();
+  const { feedSearch: words } = useWords();
   const line = formatNumber(index + 1);
-  if ("reason" in result) return <p>{find.failed(line, isolate(result.reason))}</p>;
-  if (!hasOtherFeeds(page, result)) return <p>{result.length === 0 ? find.none(line) : find.feedItself(line)}</p>;
+  if ("reason" in result) return <p>{format(words.failed, { line, reason: isolate(result.reason) })}</p>;
+  if (!hasOtherFeeds(page, result))
+    return <p>{result.length === 0 ? format(words.none, { line }) : format(words.feedItself, { line })}</p>;
   return (
     <>
-      <p>{find.found(line)}</p>
+      <p>{format(words.found, { line })}</p>
       <ul>
         {result.map(({ feedUrl, title }) => (
           <li key={feedUrl}>
@@ -111,10 +111,10 @@ function SearchResult({ page, index, result, onUse }: SearchResultProps) {
             <button
               type="button"
               class="button"
-              aria-label={find.useLabel(title === undefined ? shortName(feedUrl) : isolate(title))}
+              aria-label={format(words.useLabel, { name: title === undefined ? shortName(feedUrl) : isolate(title) })}
               onClick={() => onUse(index, feedUrl)}
             >
-              {find.use}
+              {words.use}
             </button>
           </li>
         ))}

@@ -1,9 +1,8 @@
+import type { Line } from "../list/add-feeds.ts";
 import { compareText } from "../list/list-options.ts";
 import { isolate } from "../ui/control-characters.ts";
 import { displayUrl } from "../ui/feed-url.ts";
-import { useFeedWords } from "../words/feeds.ts";
-import { formatNumber } from "../words/index.ts";
-import type { Line } from "./outcomes.tsx";
+import { format, useWords } from "../words/index.ts";
 
 /** Which of the new lines are selected for the import. */
 export interface ImportSelection {
@@ -27,7 +26,7 @@ export function isInFolder(line: Line, folder: string | undefined): boolean {
 
 /** Shows how many lines are selected, with buttons to select or deselect all visible lines. */
 export function SelectionBar({ lines, excluded, folder, onChange }: SelectionProps) {
-  const words = useFeedWords();
+  const words = useWords().import;
   const total = lines.filter(({ outcome }) => outcome === "new").length;
   const folders = [...new Set(lines.flatMap(foldersOf))].sort(compareText);
   const setAll = (isSelected: boolean) => {
@@ -41,7 +40,7 @@ export function SelectionBar({ lines, excluded, folder, onChange }: SelectionPro
   };
   return (
     <div class="selection-bar">
-      <span role="status">{words.selected(formatNumber(total - excluded.size), formatNumber(total))}</span>
+      <span role="status">{format(words.selected, { n: total - excluded.size, total })}</span>
       {folders.length > 1 && (
         <select
           aria-label={words.folder}
@@ -72,7 +71,7 @@ interface CheckboxProps extends Pick<SelectionProps, "excluded" | "onChange"> {
 }
 
 export function LineCheckbox({ line, index, excluded, onChange }: CheckboxProps) {
-  const words = useFeedWords();
+  const words = useWords().import;
   const toggle = () => {
     const next = new Set(excluded);
     if (!next.delete(index)) next.add(index);
@@ -82,7 +81,7 @@ export function LineCheckbox({ line, index, excluded, onChange }: CheckboxProps)
     <label class="line-checkbox">
       <input
         type="checkbox"
-        aria-label={words.select(isolate(line.title ?? displayUrl(line.feed).masked))}
+        aria-label={format(words.select, { feed: isolate(line.title ?? displayUrl(line.feed).masked) })}
         checked={!excluded.has(index)}
         onChange={toggle}
       />

@@ -1,16 +1,15 @@
 import { EarmarkError, type ImportEntry } from "../../../client/src/index.ts";
-import { addFeeds } from "../list/add-feeds.ts";
+import { addFeeds, type Line, type Outcome } from "../list/add-feeds.ts";
 import { client, isStale } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
 import { Icon, useRestoreFocus } from "../ui/components.tsx";
 import { isolate } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { announce } from "../ui/notices.ts";
-import { feedWords, useFeedWords } from "../words/feeds.ts";
-import { formatNumber, translation, useWords } from "../words/index.ts";
+import { format, formatNumber, getWords, useWords } from "../words/index.ts";
 import { ExportGuides } from "./export-guides.tsx";
 import { type ImportSelection, isInFolder, LineCheckbox, SelectionBar } from "./import-selection.tsx";
-import { countOutcomes, explainLine, type Line, type Outcome, Outcomes } from "./outcomes.tsx";
+import { countOutcomes, explainLine, Outcomes } from "./outcomes.tsx";
 
 interface ImportState extends ImportSelection {
   readonly step: "choosing" | "reading" | "preview" | "running" | "stopped" | "failed" | "done";
@@ -49,7 +48,7 @@ export async function previewImport(file: File): Promise<void> {
     // Into memory, since the file may be gone or changed when a request is retried.
     const bytes = await file.arrayBuffer().catch(() => undefined);
     if (bytes === undefined) {
-      importing.set({ ...INITIAL, failure: translation.value.words.import.unreadable });
+      importing.set({ ...INITIAL, failure: getWords().import.unreadable });
       return;
     }
     const { entries } = await client.importOpml(new Uint8Array(bytes), { dryRun: true });
@@ -62,7 +61,7 @@ export async function previewImport(file: File): Promise<void> {
 /** Says where a file is cut off. */
 function explainFailure(error: unknown): string {
   const line = error instanceof EarmarkError ? error.errors[0]?.meta?.["line"] : undefined;
-  return typeof line === "number" ? feedWords.value.brokenAt(formatNumber(line)) : explainError(error);
+  return typeof line === "number" ? format(getWords().import.brokenAt, { n: line }) : explainError(error);
 }
 
 function toLine({ feedUrl, line, title, folders, outcome, code, detail, subscriptionId }: ImportEntry): Line {
@@ -89,7 +88,7 @@ async function run(): Promise<void> {
   try {
     await addFeeds(lines, (current) => update({ lines: current }), { stop: stop.signal });
     update({ step: "done" });
-    announce(translation.value.words.import.done);
+    announce(getWords().import.done);
   } catch (error) {
     if (stop.signal.aborted) update({ step: "stopped" });
     else update({ step: "failed", failure: explainError(error) });
@@ -101,7 +100,6 @@ const NOT_SELECTED = { code: "not-selected", detail: "" };
 export function ImportView() {
   const words = useWords();
   const state = useValue(importing);
-  const feedTexts = useFeedWords();
   const { step, fileName, lines, filter, failure, excluded, folder } = state;
   useRestoreFocus(step);
 
@@ -113,7 +111,7 @@ export function ImportView() {
       {step === "choosing" && (
         <>
           <p class="muted">
-            {words.import.lead} {feedTexts.textFileHint}
+            {words.import.lead} {words.import.textFileHint}
           </p>
           {failure && (
             <div class="message danger" role="alert">
@@ -126,7 +124,7 @@ export function ImportView() {
       )}
       {step === "reading" && (
         <div role="status">
-          <p>{words.import.reading(isolate(fileName))}</p>
+          <p>{format(words.import.reading, { name: isolate(fileName) })}</p>
           <progress aria-label={words.import.progress} />
         </div>
       )}
@@ -155,12 +153,12 @@ function Preview({ fileName, lines, excluded, folder }: ImportState) {
   const selected = counts.new - excluded.size;
   return (
     <>
-      <h2>{words.preview(isolate(fileName))}</h2>
+      <h2>{format(words.preview, { name: isolate(fileName) })}</h2>
       <Counts lines={lines} />
       <p class="buttons">
         {counts.new > 0 && (
           <button type="button" class="button primary" disabled={selected === 0} onClick={() => void run()}>
-            {words.start(selected, formatNumber(selected))}
+            {format(words.start, { n: selected })}
           </button>
         )}
         <ChooseAnother />
@@ -178,7 +176,7 @@ function Running({ lines, newCount }: ImportState) {
   return (
     <>
       <progress aria-label={words.progress} value={done} max={newCount} />
-      <p class="muted">{words.running(formatNumber(done), formatNumber(newCount))}</p>
+      <p class="muted">{format(words.running, { done, total: newCount })}</p>
       <Counts lines={lines} />
       <p class="buttons">
         <button
@@ -218,7 +216,7 @@ function Ended({ step, lines, failure }: ImportState) {
           </a>
         ) : (
           <button type="button" class="button primary" onClick={() => void run()}>
-            {words.resume(formatNumber(counts.waiting))}
+            {format(words.resume, { n: counts.waiting })}
           </button>
         )}
         <ChooseAnother />

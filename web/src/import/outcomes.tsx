@@ -1,29 +1,13 @@
 import type { ComponentChildren } from "preact";
+import type { Line, Outcome } from "../list/add-feeds.ts";
 import { download, Icon, type IconName, MiddleEllipsis } from "../ui/components.tsx";
 import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainCode } from "../ui/errors.ts";
 import { displayUrl } from "../ui/feed-url.ts";
 import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
-import { feedWords, useFeedWords } from "../words/feeds.ts";
-import { formatNumber, useWords } from "../words/index.ts";
+import { format, formatNumber, getWords, useWords } from "../words/index.ts";
 import { writeCell } from "./csv.ts";
 import "../styles/feeds.css";
-
-/** A feed to add, and its outcome. */
-export interface Line {
-  readonly feed: string;
-  /** The id that the preview of an import showed; the import must use the same one. */
-  readonly id?: string | undefined;
-  readonly title?: string | null;
-  readonly folders?: readonly string[] | undefined;
-  /** Line of the imported file. */
-  readonly lineNumber?: number | undefined;
-  readonly outcome: Outcome;
-  /** Why it was skipped or refused. */
-  readonly error?: { readonly code: string | undefined; readonly detail: string } | undefined;
-}
-/** "saved": on this device; the server will get it later. */
-export type Outcome = "new" | "added" | "saved" | "already-subscribed" | "skipped" | "refused" | "waiting";
 
 const ICON: Record<Outcome, IconName> = {
   new: "add",
@@ -52,7 +36,7 @@ export function countOutcomes(lines: readonly Line[]): Record<Outcome, number> {
 /** Undefined unless the line was skipped or refused. */
 export function explainLine({ outcome, error }: Line): string | undefined {
   if (error === undefined || (outcome !== "refused" && outcome !== "skipped")) return undefined;
-  const { reasons } = feedWords.value;
+  const { reasons } = getWords();
   const { code = "", detail } = error;
   return Object.hasOwn(reasons, code) ? reasons[code as keyof typeof reasons] : explainCode(code, detail);
 }
@@ -131,7 +115,6 @@ interface OutcomeRowProps {
 
 function OutcomeRow({ line, icon, children }: OutcomeRowProps) {
   const words = useWords();
-  const feedTexts = useFeedWords();
   const { feed, title, outcome } = line;
   const reason = explainLine(line);
   return (
@@ -146,7 +129,7 @@ function OutcomeRow({ line, icon, children }: OutcomeRowProps) {
         <span class="truncate muted">
           {words.outcome[outcome]}
           {reason && ` – ${isolate(reason)}`}
-          {reason && line.lineNumber !== undefined && ` · ${feedTexts.line(formatNumber(line.lineNumber))}`}
+          {reason && line.lineNumber !== undefined && ` · ${format(words.import.line, { n: line.lineNumber })}`}
           {title && (
             <>
               {" · "}

@@ -1,8 +1,23 @@
 import { NetworkError, type Progress, type SubscribeResult } from "../../../client/src/index.ts";
-import type { Line } from "../import/outcomes.tsx";
 import { accountMode, client, connectionProblem, reportProblem, setUser } from "../server/server.ts";
 import { displayUrl } from "../ui/feed-url.ts";
 import { addToLocalCopy, flushRemovals, refresh, subscriptionList, sync } from "./subscription-list.ts";
+
+/** A feed to add, and its outcome. */
+export interface Line {
+  readonly feed: string;
+  /** The id that the preview of an import showed; the import must use the same one. */
+  readonly id?: string | undefined;
+  readonly title?: string | null;
+  readonly folders?: readonly string[] | undefined;
+  /** Line of the imported file. */
+  readonly lineNumber?: number | undefined;
+  readonly outcome: Outcome;
+  /** Why it was skipped or refused. */
+  readonly error?: { readonly code: string | undefined; readonly detail: string } | undefined;
+}
+/** "saved": on this device; the server will get it later. */
+export type Outcome = "new" | "added" | "saved" | "already-subscribed" | "skipped" | "refused" | "waiting";
 
 /** Small enough for a progress bar that moves, large enough for few requests. */
 const BATCH_SIZE = 250;

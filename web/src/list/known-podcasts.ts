@@ -3,7 +3,7 @@ import { createState } from "../state/state.ts";
 import { isolate } from "../ui/control-characters.ts";
 import { shortName } from "../ui/feed-url.ts";
 
-/** What the server knows about the podcasts of the list, by the id of the subscription. Filled by `podcast-loader.ts`. */
+/** What the server knows about the podcasts of the list, by the id of the subscription. Filled by `podcasts/loader.ts`. */
 const known = new Map<string, { readonly feedUrl: string; readonly podcast: Podcast }>();
 
 /** Changes whenever something new is known. */

@@ -6,7 +6,7 @@ import { Icon, useRestoreFocus } from "../ui/components.tsx";
 import { isolate } from "../ui/control-characters.ts";
 import { announce, showNotice } from "../ui/notices.ts";
 import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
-import { formatNumber, translation, useWords } from "../words/index.ts";
+import { format, getWords, useWords } from "../words/index.ts";
 import { podcastsVersion } from "./known-podcasts.ts";
 import {
   arrange,
@@ -21,14 +21,18 @@ import {
   selection,
   toggleSelected,
 } from "./list-options.ts";
-import { openedPanel, podcastComponents } from "./podcast-components.ts";
+import { openedPanel, type PodcastComponents, podcastComponents } from "./podcast-components.ts";
 import { startRenaming, useRenamedRow } from "./renaming.ts";
 import { Row } from "./row.tsx";
 import { reconnect, subscriptionList } from "./subscription-list.ts";
 
 const ANNOUNCE_AFTER_MS = 500;
 
-export function ListView() {
+interface ListViewProps {
+  readonly loadPodcastComponents: () => Promise<PodcastComponents>;
+}
+
+export function ListView({ loadPodcastComponents }: ListViewProps) {
   const words = useWords();
   const { items, hidden, status } = useValue(subscriptionList);
   const total = useMemo(() => items.length - items.filter(({ id }) => hidden.has(id)).length, [items, hidden]);
@@ -36,17 +40,17 @@ export function ListView() {
   const openedId = useValue(openedPanel);
   const opened = openedId === undefined ? undefined : items.find(({ id }) => id === openedId);
   useEffect(() => {
-    if (total > 0) void loadPodcastComponents();
+    if (total > 0) void showPodcasts(loadPodcastComponents);
   }, [total > 0]);
   useEffect(() => {
-    if (openedId !== undefined) void loadPanel();
+    if (openedId !== undefined) void showPanel(loadPodcastComponents);
   }, [openedId]);
 
   return (
     <>
       <div class="page-head">
         <h1>{words.list.title}</h1>
-        {(status === "ready" || total > 0) && <p class="total">{words.count(total, formatNumber(total))}</p>}
+        {(status === "ready" || total > 0) && <p class="total">{format(words.count, { n: total })}</p>}
         {total > 0 && (
           <a
             class="button"
@@ -85,21 +89,19 @@ export function ListView() {
 }
 
 /** Without them the list is complete, but has no artwork. Returns false if they cannot be loaded. */
-async function loadPodcastComponents(): Promise<boolean> {
+async function showPodcasts(load: ListViewProps["loadPodcastComponents"]): Promise<boolean> {
   try {
-    const { start, ...loaded } = await import("../podcasts/list-features.tsx");
-    await start();
-    if (podcastComponents.value === undefined) podcastComponents.set(loaded);
+    podcastComponents.set(await load());
     return true;
   } catch {
     return false;
   }
 }
 
-async function loadPanel(): Promise<void> {
-  if (await loadPodcastComponents()) return;
+async function showPanel(load: ListViewProps["loadPodcastComponents"]): Promise<void> {
+  if (await showPodcasts(load)) return;
   openedPanel.set(undefined);
-  showNotice(translation.value.words.failure.unreachable);
+  showNotice(getWords().failure.unreachable);
 }
 
 type ListState = typeof subscriptionList.value;
@@ -128,7 +130,7 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
   );
   const renamedRow = useRenamedRow(visible, (index) => focusRow.current?.(index));
 
-  const found = words.list.found(matches.length, formatNumber(matches.length));
+  const found = format(words.list.found, { n: matches.length });
   const isFiltered = query !== "" || currentFilter !== "all";
   useEffect(() => {
     if (!isFiltered) return;
@@ -153,7 +155,7 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
       </search>
       {matches.length === 0 ? (
         <div class="message">
-          <p>{query === "" ? found : words.list.noMatches(isolate(text.trim()))}</p>
+          <p>{query === "" ? found : format(words.list.noMatches, { query: isolate(text.trim()) })}</p>
           <button type="button" class="button" onClick={showAll}>
             {words.list.showAll}
           </button>

@@ -3,7 +3,7 @@ import type { Podcast, Subscription } from "../../../client/src/index.ts";
 import { createState } from "../state/state.ts";
 import type { Group } from "./list-options.ts";
 
-/** Components with which the list shows and edits podcasts; see `podcast-views.tsx`. */
+/** Components with which the list shows and edits podcasts; see `podcasts/list-features.tsx`. */
 export interface PodcastComponents {
   readonly MoreSortOptions: ComponentType;
   readonly FilterSelect: ComponentType<{

@@ -1,22 +1,20 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Removal } from "../../../client/src/index.ts";
-import type { Line } from "../import/outcomes.tsx";
 import { client } from "../server/server.ts";
 import { Icon, MiddleEllipsis, useRestoreFocus } from "../ui/components.tsx";
 import { explainError } from "../ui/errors.ts";
 import { displayUrl, shortName } from "../ui/feed-url.ts";
 import { showNotice } from "../ui/notices.ts";
 import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
-import { useFeedWords } from "../words/feeds.ts";
-import { formatDay, formatNumber, useWords } from "../words/index.ts";
-import { addFeeds } from "./add-feeds.ts";
+import { format, formatDay, useWords } from "../words/index.ts";
+import { addFeeds, type Line } from "./add-feeds.ts";
 import { flushRemovals, sync } from "./subscription-list.ts";
 import "../styles/feeds.css";
 
 /** Recently removed subscriptions, each with a button to restore it. */
 export function RemovedView() {
   const words = useWords();
-  const { removed } = useFeedWords();
+  const { removed } = useWords();
   const isNarrow = useNarrow();
   const [items, setItems] = useState<readonly Removal[] | undefined>(undefined);
   const [failure, setFailure] = useState<string | undefined>(undefined);
@@ -52,7 +50,7 @@ export function RemovedView() {
       showNotice(explainError(error));
     }
     const refused = lines.filter(({ outcome }) => outcome === "refused").length;
-    if (refused > 0) showNotice(removed.notRestored(formatNumber(refused)));
+    if (refused > 0) showNotice(format(removed.notRestored, { n: refused }));
     const restored = new Set(
       lines.flatMap(({ id, outcome }) => (outcome === "waiting" || outcome === "refused" ? [] : id)),
     );
@@ -110,7 +108,7 @@ interface RowProps {
 }
 
 function RemovedRow({ item: { feedUrl, removedAt, title }, isBusy, onRestore }: RowProps) {
-  const { removed } = useFeedWords();
+  const { removed } = useWords();
   const { host, masked } = displayUrl(feedUrl);
   const isNarrow = useNarrow();
   const name = title ?? (isNarrow ? host : undefined);
@@ -122,13 +120,13 @@ function RemovedRow({ item: { feedUrl, removedAt, title }, isBusy, onRestore }: 
         <span class="url">
           <MiddleEllipsis text={masked} tail={16} />
         </span>
-        <span class="truncate muted">{removed.on(formatDay(removedAt))}</span>
+        <span class="truncate muted">{format(removed.on, { day: formatDay(removedAt) })}</span>
       </div>
       <button
         type="button"
         class="button"
         disabled={isBusy}
-        aria-label={removed.restoreLabel(title ?? shortName(feedUrl))}
+        aria-label={format(removed.restoreLabel, { name: title ?? shortName(feedUrl) })}
         onClick={onRestore}
       >
         {removed.restore}

@@ -3,7 +3,7 @@ import { useValue } from "../state/state.ts";
 import { CopyButton, Icon, IconButton, MiddleEllipsis } from "../ui/components.tsx";
 import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { displayUrl } from "../ui/feed-url.ts";
-import { formatDay, useWords } from "../words/index.ts";
+import { format, formatDay, useWords } from "../words/index.ts";
 import { nameOf, podcastOf, titleOf } from "./known-podcasts.ts";
 import { openedPanel, podcastComponents } from "./podcast-components.ts";
 import { remove } from "./subscription-list.ts";
@@ -78,7 +78,7 @@ function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps)
       <time
         class="muted"
         dateTime={Number.isNaN(subscribedAt.getTime()) ? "" : subscribedAt.toISOString()}
-        title={list.since(day)}
+        title={format(list.since, { day })}
       >
         {day}
       </time>
@@ -95,12 +95,12 @@ function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps)
           <IconButton
             key="rename"
             icon="rename"
-            label={apps.renameLabel(name)}
+            label={format(apps.renameLabel, { device: name })}
             aria-keyshortcuts="F2"
             onClick={onRename}
           />
         )}
-        <CopyButton key="copy" isIcon text={feedUrl} label={list.copyUrl(name)} />
+        <CopyButton key="copy" isIcon text={feedUrl} label={format(list.copyUrl, { name })} />
         {isLink && (
           <a
             key="open"
@@ -108,13 +108,18 @@ function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps)
             href={feedUrl}
             target="_blank"
             rel="noreferrer"
-            aria-label={list.open(name)}
-            title={list.open(name)}
+            aria-label={format(list.open, { name })}
+            title={format(list.open, { name })}
           >
             <Icon name="open" />
           </a>
         )}
-        <IconButton key="remove" icon="remove" label={list.remove(name)} onClick={() => remove([subscription])} />
+        <IconButton
+          key="remove"
+          icon="remove"
+          label={format(list.remove, { name })}
+          onClick={() => remove([subscription])}
+        />
       </div>
     </>
   );

@@ -25,7 +25,7 @@ import {
 } from "../server/server.ts";
 import { createState } from "../state/state.ts";
 import { dismissNotice, showNotice } from "../ui/notices.ts";
-import { formatNumber, translation } from "../words/index.ts";
+import { format, getWords } from "../words/index.ts";
 import { nameOf, restorePodcasts, serializePodcasts } from "./known-podcasts.ts";
 import { claimStorage, createMemoryStorage, type OwnedStorage } from "./owned-storage.ts";
 import { discardRemovals, type Identified, readRemovals, storeRemovals } from "./unfinished-removals.ts";
@@ -213,13 +213,13 @@ const pendingRemovals = new Set<Promise<void>>();
 export function remove(subscriptions: readonly Subscription[]): void {
   const [first] = subscriptions;
   if (first === undefined) return;
-  const { list } = translation.value.words;
+  const { list } = getWords();
   const all = [...undoable, ...subscriptions];
   // The new notice replaces the previous one and takes over its subscriptions.
   undoable = [];
   hide(subscriptions);
   storeRemovals(owner, subscriptions, Date.now() + FINISH_AFTER_MS);
-  showNotice(list.removed(all.length, formatNumber(all.length), nameOf(first)), {
+  showNotice(format(list.removed, { n: all.length, name: nameOf(first) }), {
     label: list.undo,
     onClick: undo,
     onDismiss: removeUndoable,
@@ -231,7 +231,7 @@ function undo(): void {
   if (undoable.length === 0) return;
   unhide(undoable);
   undoable = [];
-  showNotice(translation.value.words.list.undone);
+  showNotice(getWords().list.undone);
 }
 
 function hide(removed: readonly Identified[]): void {
@@ -264,7 +264,7 @@ async function removeNow(subscriptions: readonly Subscription[]): Promise<void> 
   try {
     await (await localCopy)?.replica.remove(subscriptions.map(({ id }) => id));
   } catch {
-    showNotice(translation.value.words.list.notRemoved);
+    showNotice(getWords().list.notRemoved);
   }
   unhide(subscriptions);
 }

@@ -1,6 +1,6 @@
 import type { Subscription } from "../../../client/src/index.ts";
 import { serverUrl } from "../server/server.ts";
-import { storage } from "../state/state.ts";
+import { storage } from "../state/storage.ts";
 
 export type Identified = Pick<Subscription, "id">;
 

@@ -5,14 +5,13 @@ import { selection } from "../list/list-options.ts";
 import { edit, remove, subscriptionList } from "../list/subscription-list.ts";
 import { useValue } from "../state/state.ts";
 import { Dialog, download, IconButton } from "../ui/components.tsx";
-import { formatNumber, useWords } from "../words/index.ts";
-import { usePodcastWords } from "../words/podcasts.ts";
+import { format, useWords } from "../words/index.ts";
 import { EditForm, listFolders, readFolders } from "./edit-form.tsx";
 
 /** Selects several of the visible subscriptions, to move, export or remove them together. */
 export function BulkActions({ items }: { items: readonly Subscription[] }) {
   const core = useWords();
-  const words = usePodcastWords();
+  const words = core.podcasts;
   const selected = useValue(selection);
   const [isMoving, setMoving] = useState(false);
   const isOpen = selected !== undefined;
@@ -40,7 +39,7 @@ export function BulkActions({ items }: { items: readonly Subscription[] }) {
       />
       {isOpen && (
         <fieldset class="bulk-actions buttons" aria-label={words.select}>
-          <span role="status">{words.selected(chosen.length, formatNumber(chosen.length))}</span>
+          <span role="status">{format(words.selected, { n: chosen.length })}</span>
           <button type="button" class="button" onClick={() => selection.set(new Set(items.map(({ id }) => id)))}>
             {words.selectAll}
           </button>

@@ -2,8 +2,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
 import { compareText } from "../list/list-options.ts";
 import { Field } from "../ui/components.tsx";
-import { useWords } from "../words/index.ts";
-import { podcastWords } from "../words/podcasts.ts";
+import { getWords, useWords } from "../words/index.ts";
 
 interface EditFormProps {
   readonly label: string;
@@ -27,7 +26,7 @@ export function EditForm({ label, hint, value, options = [], onSave, onClose }: 
     try {
       await onSave(text.trim());
     } catch {
-      return setError(podcastWords.value.notSaved);
+      return setError(getWords().podcasts.notSaved);
     }
     onClose();
   };

@@ -5,8 +5,7 @@ import { collapsed, type Filter, filter, type Group } from "../list/list-options
 import { useValue } from "../state/state.ts";
 import { Icon } from "../ui/components.tsx";
 import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
-import { formatNumber, useWords } from "../words/index.ts";
-import { loadPodcastWords, usePodcastWords } from "../words/podcasts.ts";
+import { format, formatNumber, useWords } from "../words/index.ts";
 import { listFolders } from "./edit-form.tsx";
 import { startLoading } from "./loader.ts";
 import "../styles/podcasts.css";
@@ -15,16 +14,10 @@ export { BulkActions } from "./bulk-actions.tsx";
 export { Panel } from "./panel.tsx";
 export { RenameForm } from "./rename-form.tsx";
 
-let started: Promise<void> | undefined;
-
-/** Resolves when the texts are loaded. From then on, what is known about the podcasts is kept up to date. */
-export function start(): Promise<void> {
-  started ??= loadPodcastWords().then(startLoading);
-  return started;
-}
+startLoading();
 
 export function MoreSortOptions() {
-  const words = usePodcastWords();
+  const words = useWords().podcasts;
   return (
     <>
       <option value="title">{words.byTitle}</option>
@@ -41,7 +34,7 @@ const readFilter = (text: string): Filter =>
 export function FilterSelect(props: { items: readonly Subscription[]; hidden: ReadonlySet<string> }) {
   const { items, hidden } = props;
   const core = useWords();
-  const words = usePodcastWords();
+  const words = core.podcasts;
   const version = useValue(podcastsVersion);
   const currentFilter = useValue(filter);
   const folders = useMemo(() => listFolders(items), [items]);
@@ -59,7 +52,7 @@ export function FilterSelect(props: { items: readonly Subscription[]; hidden: Re
       >
         <option value="all">{core.outcome.all}</option>
         {(count > 0 || currentFilter === "attention") && (
-          <option value="attention">{words.attention(count, formatNumber(count))}</option>
+          <option value="attention">{format(words.attention, { n: count })}</option>
         )}
         {folders.length > 0 && (
           <optgroup label={words.folders}>
@@ -77,7 +70,7 @@ export function FilterSelect(props: { items: readonly Subscription[]; hidden: Re
 }
 
 export function GroupHead({ group: { folder, count, isCollapsed } }: { group: Group }) {
-  const words = usePodcastWords();
+  const words = useWords().podcasts;
   const toggle = () =>
     collapsed.update((closed) => {
       const next = new Set(closed);
@@ -96,7 +89,7 @@ export function GroupHead({ group: { folder, count, isCollapsed } }: { group: Gr
 
 /** Marks a feed that has moved or cannot be read. */
 export function StatusMark({ status }: Pick<Podcast, "status">) {
-  const words = usePodcastWords();
+  const words = useWords().podcasts;
   if (status === "ok" || status === "pending") return null;
   return (
     <span class={`mark ${status === "moved" ? "" : "danger"}`}>

@@ -10,8 +10,7 @@ import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { displayUrl } from "../ui/feed-url.ts";
 import { showNotice } from "../ui/notices.ts";
-import { formatAge, formatDay, useWords } from "../words/index.ts";
-import { podcastWords, usePodcastWords } from "../words/podcasts.ts";
+import { format, formatAge, formatDay, getWords, useWords } from "../words/index.ts";
 import { EditForm, listFolders, readFolders } from "./edit-form.tsx";
 import { fetchAgain } from "./loader.ts";
 import { toOwnTitle } from "./rename-form.tsx";
@@ -22,7 +21,7 @@ const focusTitle = () => document.querySelector<HTMLElement>("dialog[open] h2")?
 /** Everything about one podcast. */
 export function Panel({ subscription }: { subscription: Subscription }) {
   const core = useWords();
-  const words = usePodcastWords();
+  const words = core.podcasts;
   useValue(podcastsVersion);
   const [editing, setEditing] = useState<"name" | "folder" | undefined>(undefined);
   // Kept here, because the part of the panel that sets it is not shown while the server decides about the new URL.
@@ -51,7 +50,7 @@ export function Panel({ subscription }: { subscription: Subscription }) {
               </a>
             </p>
           )}
-          <p class="muted">{core.list.since(formatDay(subscribedAt))}</p>
+          <p class="muted">{format(core.list.since, { day: formatDay(subscribedAt) })}</p>
           <p class="muted">
             {words.folder}: {folders.length === 0 ? words.noFolder : folders.map(isolate).join(", ")}
           </p>
@@ -120,14 +119,14 @@ function Url({ label, url }: { label: string; url: string }) {
             onClick={() => setRevealed(!isRevealed)}
           />
         )}
-        <CopyButton isIcon text={url} label={list.copyUrl(label)} />
+        <CopyButton isIcon text={url} label={format(list.copyUrl, { name: label })} />
       </div>
     </div>
   );
 }
 
 function Status({ subscription }: { subscription: Subscription }) {
-  const words = usePodcastWords();
+  const words = useWords().podcasts;
   const [isFetching, setFetching] = useState(false);
   const [result, setResult] = useState("");
   const podcast = podcastOf(subscription);
@@ -138,7 +137,7 @@ function Status({ subscription }: { subscription: Subscription }) {
     setResult("");
     try {
       const isFetched = await fetchAgain(subscription);
-      setResult(isFetched ? podcastWords.value.fetched : podcastWords.value.notFetched);
+      setResult(isFetched ? getWords().podcasts.fetched : getWords().podcasts.notFetched);
     } catch (error) {
       setResult(explainError(error));
     }
@@ -151,8 +150,11 @@ function Status({ subscription }: { subscription: Subscription }) {
         <strong>{words.status[status]}.</strong> {words.explanation[status]}
       </p>
       <p class="muted">
-        {statusSince && status !== "ok" && status !== "pending" && `${words.since(formatDay(statusSince))}. `}
-        {checkedAt && words.checked(formatAge(checkedAt))}
+        {statusSince &&
+          status !== "ok" &&
+          status !== "pending" &&
+          `${format(words.since, { day: formatDay(statusSince) })}. `}
+        {checkedAt && format(words.checked, { when: formatAge(checkedAt) })}
       </p>
       <button type="button" class="button" aria-disabled={isFetching} onClick={() => !isFetching && start()}>
         {isFetching ? words.fetching : words.fetchAgain}
@@ -172,7 +174,7 @@ interface MovedProps {
 
 /** The feed has moved: the user decides whether to follow it. */
 function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
-  const words = usePodcastWords();
+  const words = useWords().podcasts;
   const [failure, setFailure] = useState("");
   const { id, title, folders } = subscription;
   const followMove = async () => {
@@ -201,7 +203,7 @@ function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
         </button>
       ) : (
         <>
-          <p role="alert">{words.conflict(nameOf(existing))}</p>
+          <p role="alert">{format(words.conflict, { name: nameOf(existing) })}</p>
           <button type="button" class="button primary" onClick={() => merge(existing)}>
             {words.merge}
           </button>

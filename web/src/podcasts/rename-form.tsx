@@ -7,8 +7,7 @@ import { useValue } from "../state/state.ts";
 import { IconButton } from "../ui/components.tsx";
 import { displayUrl } from "../ui/feed-url.ts";
 import { showNotice } from "../ui/notices.ts";
-import { translation, useWords } from "../words/index.ts";
-import { podcastWords, usePodcastWords } from "../words/podcasts.ts";
+import { format, getWords, useWords } from "../words/index.ts";
 
 /** Null if the name is the one in the feed, so that it changes when the publisher changes it. */
 export function toOwnTitle(text: string, podcast: Podcast | undefined): string | null {
@@ -18,8 +17,7 @@ export function toOwnTitle(text: string, podcast: Podcast | undefined): string |
 
 /** The name of a row as a text field. Enter saves, Escape cancels. */
 export function RenameForm({ subscription }: { subscription: Subscription }) {
-  const { apps, cancel } = useWords();
-  const words = usePodcastWords();
+  const { apps, cancel, podcasts: words } = useWords();
   const input = useRef<HTMLInputElement>(null);
   const hintId = useId();
   const text = useValue(renaming)?.text ?? "";
@@ -46,7 +44,7 @@ export function RenameForm({ subscription }: { subscription: Subscription }) {
     >
       <input
         ref={input}
-        aria-label={words.nameLabel(nameOf(subscription))}
+        aria-label={format(words.nameLabel, { name: nameOf(subscription) })}
         aria-describedby={hintId}
         placeholder={podcast?.title ?? displayUrl(subscription.feedUrl).host}
         value={text}
@@ -71,7 +69,7 @@ async function save(subscription: Subscription, title: string | null): Promise<v
     try {
       await edit([{ id, title }]);
     } catch {
-      return showNotice(podcastWords.value.notSaved);
+      return showNotice(getWords().podcasts.notSaved);
     }
     const renamed = subscriptionList.value.items.find((item) => item.id === id);
     if (renamed !== undefined) offerUndo(renamed, before);
@@ -85,10 +83,10 @@ function offerUndo(renamed: Subscription, before: string | null): void {
       () => true,
       () => false,
     );
-    showNotice(isUndone ? podcastWords.value.renameUndone : podcastWords.value.notSaved);
+    showNotice(isUndone ? getWords().podcasts.renameUndone : getWords().podcasts.notSaved);
   };
-  showNotice(podcastWords.value.renamed(nameOf(renamed)), {
-    label: translation.value.words.list.undo,
+  showNotice(format(getWords().podcasts.renamed, { name: nameOf(renamed) }), {
+    label: getWords().list.undo,
     onClick: () => void undo(),
     onDismiss: () => {},
   });

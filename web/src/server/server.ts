@@ -1,5 +1,6 @@
 import { createClient, EarmarkError, type Me, NetworkError } from "../../../client/src/index.ts";
-import { createState, storage } from "../state/state.ts";
+import { createState } from "../state/state.ts";
+import { storage } from "../state/storage.ts";
 
 /** With the base path if there is one, without a slash at the end. */
 export const serverUrl = new URL(".", location.href).href.replace(/\/$/, "");

@@ -1,6 +1,6 @@
 import { Component, type ComponentChild, type ComponentChildren, type ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { explainUnusedInvitation, SignInDialog, SignInPage } from "../accounts/sign-in.tsx";
+import { explainUnusedInvitation, hideToken, SignInDialog, SignInPage } from "../accounts/sign-in.tsx";
 import { appLoginId } from "../apps/app-login-link.ts";
 import { ListView } from "../list/list.tsx";
 import { refusals, subscriptionList, updateRefusals } from "../list/subscription-list.ts";
@@ -20,7 +20,7 @@ import {
   runNoticeAction,
   showNotice,
 } from "../ui/notices.ts";
-import { formatNumber, translation, useWords } from "../words/index.ts";
+import { format, getWords, useWords } from "../words/index.ts";
 import { shortcutsEnabled } from "./shortcuts.ts";
 
 type View = () => ComponentChild;
@@ -28,7 +28,7 @@ type View = () => ComponentChild;
 const loadAdd = () => import("../import/add.tsx");
 const loadImport = () => import("../import/import.tsx");
 const MENU = {
-  list: ListView,
+  list: () => <ListView loadPodcastComponents={() => import("../podcasts/list-features.tsx")} />,
   add: lazyView(async () => (await loadAdd()).AddView),
   import: lazyView(async () => (await loadImport()).ImportView),
   apps: lazyView(async () => (await import("../apps/apps.tsx")).AppsView),
@@ -36,7 +36,7 @@ const MENU = {
 };
 const VIEWS: Readonly<Record<keyof typeof MENU | "appLogin" | "people" | "removed", View>> = {
   ...MENU,
-  people: lazyView(async () => (await import("../accounts/administration.tsx")).PeopleView),
+  people: lazyView(async () => (await import("../accounts/administration.tsx")).AdministrationView),
   removed: lazyView(async () => (await import("../list/removed.tsx")).RemovedView),
   appLogin: lazyView(async () => (await import("../apps/app-login.tsx")).AppLoginView),
 };
@@ -60,7 +60,7 @@ async function openSettings(): Promise<void> {
   try {
     settingsDialog.set((await import("./settings.tsx")).Settings);
   } catch {
-    showNotice(translation.value.words.failure.unreachable);
+    showNotice(getWords().failure.unreachable);
   }
 }
 
@@ -96,6 +96,7 @@ addEventListener("keydown", (event) => {
   event.preventDefault();
 });
 addEventListener("hashchange", () => {
+  hideToken();
   scrollTo({ top: 0 });
   currentView.set(readView());
 });
@@ -133,7 +134,7 @@ export function App() {
   const titles = {
     ...words.views,
     appLogin: words.appLogin.title,
-    people: words.account.people,
+    people: words.administration.title,
     removed: words.list.recentlyRemoved,
   };
   const viewTitle = titles[view];
@@ -142,6 +143,7 @@ export function App() {
     document.title = `${title} – Earmark`;
   }, [title]);
   useRestoreFocus(isSignedIn);
+  useEffect(hideToken, []);
   useEffect(() => {
     // Preloads the view: feeds can also be added without a connection.
     if (isSignedIn) void loadAdd().catch(() => {});
@@ -287,7 +289,7 @@ function ConnectionBanner() {
       {(isOffline || problem || (isWaiting && isPending)) && (
         <p class="banner">
           {isOffline ? words.offline : problem === "disabled" ? errors["account-disabled"] : problem && words[problem]}
-          {isPending && <strong>{words.waiting(pending, formatNumber(pending))}</strong>}
+          {isPending && <strong>{format(words.waiting, { n: pending })}</strong>}
           {problem === "blocked" && (
             <button type="button" class="link" onClick={() => location.reload()}>
               {words.reload}
@@ -310,7 +312,7 @@ function Refusals() {
   if (all.length === 0) return null;
   return (
     <div class="message danger refusals" role="alert">
-      <p>{words.list.refused(all.length, formatNumber(all.length))}</p>
+      <p>{format(words.list.refused, { n: all.length })}</p>
       <IconButton icon="close" label={words.close} onClick={() => updateRefusals(() => [])} />
       <ul>
         {all.slice(0, MAX_REFUSALS).map(({ operation, error }, index) => {

@@ -1,7 +1,8 @@
-import { createState, storage, useValue } from "../state/state.ts";
+import { createState, useValue } from "../state/state.ts";
+import { storage } from "../state/storage.ts";
 import { Dialog } from "../ui/components.tsx";
 import { showNotice } from "../ui/notices.ts";
-import { LANGUAGES, type Language, setLanguage, translation, useWords } from "../words/index.ts";
+import { getLanguage, LANGUAGES, type Language, setLanguage, useWords } from "../words/index.ts";
 import { shortcutsEnabled } from "./shortcuts.ts";
 
 const THEMES = ["system", "light", "dark"] as const;
@@ -18,7 +19,7 @@ function setTheme(name: Theme): void {
 
 export function Settings({ onClose }: { onClose: () => void }) {
   const { settings, list, apps } = useWords();
-  const { language } = useValue(translation);
+  const language = getLanguage();
   const selected = useValue(theme);
   const isEnabled = useValue(shortcutsEnabled);
   const shortcuts: readonly (readonly [string, string])[] = [

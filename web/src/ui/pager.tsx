@@ -1,5 +1,4 @@
-import { useAccountWords } from "../words/accounts.ts";
-import { formatNumber } from "../words/index.ts";
+import { format, useWords } from "../words/index.ts";
 
 /** As many as the server sends by default. */
 const PAGE_SIZE = 25;
@@ -12,7 +11,7 @@ interface PagerProps {
 
 /** Buttons for the pages of a list; nothing if there is only one. */
 export function Pager({ number, total, onChange }: PagerProps) {
-  const words = useAccountWords();
+  const words = useWords().pager;
   const last = Math.max(1, Math.ceil(total / PAGE_SIZE));
   if (last === 1 && number === 1) return null;
   const go = (to: number) => {
@@ -27,7 +26,7 @@ export function Pager({ number, total, onChange }: PagerProps) {
         {words.next}
       </button>
       <span class="muted" role="status">
-        {words.page(formatNumber(number), formatNumber(last))}
+        {format(words.page, { n: number, total: last })}
       </span>
     </p>
   );

@@ -1,16 +1,21 @@
-import { createState, storage, useValue } from "../state/state.ts";
-import { en, type Words } from "./en.ts";
+import { createState, useValue } from "../state/state.ts";
+import { storage } from "../state/storage.ts";
+import type en from "./en.json";
+import { formatMessage, separateThousands, type Values } from "./message.ts";
+
+export type Words = typeof en;
 
 /** Names of the languages, each in that language. */
 export const LANGUAGES = { en: "English", de: "Deutsch", es: "Español", fr: "Français", zh: "中文" } as const;
 export type Language = keyof typeof LANGUAGES;
 
-/** English is part of the page's main script; the others are loaded when they are chosen. */
-const LOADERS: Record<Exclude<Language, "en">, () => Promise<Words>> = {
-  de: async () => (await import("./de.ts")).de,
-  es: async () => (await import("./es.ts")).es,
-  fr: async () => (await import("./fr.ts")).fr,
-  zh: async () => (await import("./zh.ts")).zh,
+/** One file per language, of which a page loads only one. Each must have all the keys of the English one. */
+const LOADERS: Record<Language, () => Promise<{ readonly default: Words }>> = {
+  en: () => import("./en.json"),
+  de: () => import("./de.json"),
+  es: () => import("./es.json"),
+  fr: () => import("./fr.json"),
+  zh: () => import("./zh.json"),
 };
 
 interface Translation {
@@ -18,10 +23,21 @@ interface Translation {
   readonly words: Words;
 }
 
-export const translation = createState<Translation>({ language: "en", words: en });
+/** Undefined until the first language is loaded. Nothing is rendered before that. */
+const loaded = createState<Translation | undefined>(undefined);
 
+function translation(): Translation {
+  if (loaded.value === undefined) throw new Error("no language is loaded");
+  return loaded.value;
+}
+
+export const getWords = (): Words => translation().words;
+export const getLanguage = (): Language => translation().language;
+
+/** The words for a component, which is rendered again in another language when the user chooses one. */
 export function useWords(): Words {
-  return useValue(translation).words;
+  useValue(loaded);
+  return getWords();
 }
 
 function isLanguage(text: string): text is Language {
@@ -34,26 +50,32 @@ export function preferredLanguage(): Language {
   return preferences.map((tag) => tag.slice(0, 2).toLowerCase()).find(isLanguage) ?? "en";
 }
 
-/** Returns false if the strings cannot be loaded: the server is down, or newer than this page. */
+/** Returns false if the words cannot be loaded: the server is down, or newer than this page. */
 export async function setLanguage(language: Language): Promise<boolean> {
   try {
-    const words = language === "en" ? en : await LOADERS[language]();
+    const { default: words } = await LOADERS[language]();
     document.documentElement.lang = language;
-    translation.set({ language, words });
+    loaded.set({ language, words });
     return true;
   } catch {
     return false;
   }
 }
 
-/** Not `Intl`: its first use takes a browser 40 ms or more, which was most of the start-up time of the page. */
+/** Fills in a message in the page's language. Numbers are written with separators. */
+export function format(message: string, values: Values): string {
+  const { language, words } = translation();
+  return formatMessage(message, values, language, words.thousands);
+}
+
 export function formatNumber(value: number): string {
-  return String(value).replace(/\B(?=(\d{3})+$)/g, translation.value.words.thousands);
+  return separateThousands(value, getWords().thousands);
 }
 
 export function formatDay(date: Date): string {
-  const { months, day } = translation.value.words;
-  return day(date.getDate(), months.split(" ")[date.getMonth()] ?? "", date.getFullYear());
+  const { months, day } = getWords();
+  const [year = "", dd = ""] = [date.getFullYear(), String(date.getDate()).padStart(2, "0")].map(String);
+  return format(day, { day: date.getDate(), dd, month: months.split(" ")[date.getMonth()] ?? "", year });
 }
 
 const MINUTE_MS = 60_000;
@@ -61,10 +83,10 @@ const HOUR_MS = 60 * MINUTE_MS;
 
 /** How long ago, if less than 24 hours; otherwise the date. */
 export function formatAge(date: Date): string {
-  const { ago } = translation.value.words;
+  const { ago } = getWords();
   const age = Date.now() - date.getTime();
   // The clocks of server and browser may differ.
   if (age < MINUTE_MS) return ago.now;
-  if (age < HOUR_MS) return ago.minutes(Math.floor(age / MINUTE_MS));
-  return age < 24 * HOUR_MS ? ago.hours(Math.floor(age / HOUR_MS)) : formatDay(date);
+  if (age < HOUR_MS) return format(ago.minutes, { n: Math.floor(age / MINUTE_MS) });
+  return age < 24 * HOUR_MS ? format(ago.hours, { n: Math.floor(age / HOUR_MS) }) : formatDay(date);
 }
