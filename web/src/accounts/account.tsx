@@ -81,7 +81,7 @@ async function signOut(): Promise<void> {
     await deleteLocalCopy();
     forgetUser();
     // Reloads the page, so that nothing of the user stays in it.
-    location.replace("../");
+    location.replace("./");
   } catch (error) {
     showNotice(explainError(error));
   }

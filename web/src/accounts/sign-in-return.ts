@@ -22,4 +22,4 @@ function withSessionStorage<T>(access: (storage: Storage) => T): T | undefined {
 const returnTo = withSessionStorage((storage) => storage.getItem(RETURN)) ?? undefined;
 withSessionStorage((storage) => storage.removeItem(RETURN));
 if (signInFailure !== undefined || (returnTo !== undefined && location.hash === ""))
-  history.replaceState(null, "", `../${returnTo ?? ""}`);
+  history.replaceState(null, "", `./${returnTo ?? ""}`);

@@ -14,11 +14,11 @@ import { format, formatNumber, getWords, useWords } from "../words/index.ts";
 const isInvited = /\/join$/.test(location.pathname);
 /** Secrets of links are in the fragment, which browsers send to no server. It is removed from the address bar at once. */
 const invitation = isInvited ? location.hash.slice(1) : "";
-if (isInvited) history.replaceState(null, "", "../");
+if (isInvited) history.replaceState(null, "", "./");
 
 /** Opened by a reset link. */
 const resetSecret = createState(/\/reset-password$/.test(location.pathname) ? location.hash.slice(1) : "");
-if (resetSecret.value !== "") history.replaceState(null, "", "../");
+if (resetSecret.value !== "") history.replaceState(null, "", "./");
 
 /** False once the user has signed in or up on this page. Otherwise they were signed in before they opened the link. */
 let isInvitationUnused = isInvited;
@@ -30,7 +30,7 @@ export function explainUnusedInvitation(userName: string): void {
 /** Hides a token that someone has scanned with a camera instead of their app. */
 export function hideToken(): void {
   if (!location.hash.startsWith("#emk_")) return;
-  history.replaceState(null, "", "../");
+  history.replaceState(null, "", "./");
   showNotice(getWords().account.codeForApp);
 }
 
