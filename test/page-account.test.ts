@@ -3,7 +3,8 @@ import { readFile } from "node:fs/promises";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { asUser } from "../src/accounts/caller.ts";
-import { isolate, revealControlCharacters } from "../web/src/ui/control-characters.ts";
+import { replaceControlCharacters } from "../src/util/control-characters.ts";
+import { isolate } from "../web/src/ui/isolate.ts";
 import { newToken, signIn, signUp } from "./support/accounts.ts";
 import { assertAccessible } from "./support/browser.ts";
 import {
@@ -162,7 +163,7 @@ describe("account", { concurrency: 3 }, () => {
         await assertNoOverflow(page);
         await page.keyboard.press("Escape");
         await button(dialog(page), apps.finished).click();
-        await page.getByText(revealControlCharacters(label), { exact: true }).waitFor();
+        await page.getByText(replaceControlCharacters(label), { exact: true }).waitFor();
         await assertNoOverflow(page);
         assert.equal(await button(page, format(apps.revokeLabel, { label: shown })).count(), 1);
       }

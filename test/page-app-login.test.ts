@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { revealControlCharacters } from "../web/src/ui/control-characters.ts";
+import { replaceControlCharacters } from "../src/util/control-characters.ts";
 import { assertAccessible } from "./support/browser.ts";
 import {
   assertNoOverflow,
@@ -104,7 +104,7 @@ test("app login", async (t) => {
     for (const agent of ["<img src=x onerror=alert(1)>", `Sync/${"9".repeat(150)}`, undefined]) {
       const { link } = await startLogin(agent);
       await page.goto(pathOf(link));
-      const shown = agent === undefined ? apps.unknownApp : revealControlCharacters(agent);
+      const shown = agent === undefined ? apps.unknownApp : replaceControlCharacters(agent);
       await page.locator(".facts strong").getByText(shown.slice(0, 90)).waitFor();
       assert.equal(await page.locator("main img").count(), 0);
       await assertNoOverflow(page);

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { replaceControlCharacters } from "../src/util/control-characters.ts";
 import { GUIDES } from "../web/src/apps/app-guides.ts";
-import { revealControlCharacters } from "../web/src/ui/control-characters.ts";
 import { newToken, signUp } from "./support/accounts.ts";
 import {
   assertNoOverflow,
@@ -205,7 +205,7 @@ describe("apps", { concurrency: 3 }, () => {
         await syncDevice({ user: ann.name, password: token, userAgent }, { id: `d${index}`, caption });
       await returnToTab(page);
       await page.setViewportSize({ width: 390, height: 844 });
-      for (const caption of captions) await deviceItem(page, revealControlCharacters(caption)).first().waitFor();
+      for (const caption of captions) await deviceItem(page, replaceControlCharacters(caption)).first().waitFor();
       assert.equal(await page.locator("main img, main script").count(), 0);
       await assertNoOverflow(page);
       await button(page, format(apps.forgetLabel, { device: captions[2] ?? "" })).click();

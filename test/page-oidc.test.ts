@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
-import { isolate } from "../web/src/ui/control-characters.ts";
+import { isolate } from "../web/src/ui/isolate.ts";
 import { signUp } from "./support/accounts.ts";
 import { CLIENT, listenForProvider } from "./support/oidc-provider.ts";
 import { assertNoOverflow, button, dialog, fill, heading, PASSWORD, showView, visit } from "./support/page-accounts.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { CDPSession, Page } from "playwright-core";
-import { isolate } from "../web/src/ui/control-characters.ts";
+import { isolate } from "../web/src/ui/isolate.ts";
 import type { SignedIn } from "./support/accounts.ts";
 import {
   assertNoOverflow,

@@ -1,6 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { revealControlCharacters } from "../../web/src/ui/control-characters.ts";
 import {
   escapeControlCharacters,
   replaceControlCharacters,
@@ -32,7 +31,6 @@ for (const [kind, characters] of Object.entries(HOSTILE)) {
       const json = escapeControlCharacters(JSON.stringify({ [text]: text }));
       assert.match(json, /^[ -~]+$/, code);
       assert.deepEqual(JSON.parse(json), { [text]: text });
-      assert.equal(revealControlCharacters(text), "a\ufffdb", `${code} on the page`);
     }
   });
 }
@@ -45,12 +43,7 @@ test("control characters: text of any language, and emoji → unchanged", () => 
     "क्‍ष",
     "👩‍👩‍👧 👁️‍🗨️ 1️⃣ ❤️ 👍🏽",
   ]) {
-    for (const change of [
-      replaceControlCharacters,
-      replaceControlCharactersInLines,
-      escapeControlCharacters,
-      revealControlCharacters,
-    ])
+    for (const change of [replaceControlCharacters, replaceControlCharactersInLines, escapeControlCharacters])
       assert.equal(change(text), text);
   }
 });
@@ -58,12 +51,4 @@ test("control characters: text of any language, and emoji → unchanged", () => 
 test("control characters: joiners that join nothing → replaced", () => {
   for (const text of ["a\u200db", "é\u200d", "\u200cé", "é\u200d\u200dé", "é\u200c b"])
     assert.match(replaceControlCharacters(text), /\ufffd/);
-});
-
-test("control characters: every character → the page replaces the same as the server", () => {
-  for (let code = 0; code <= 0x10ffff; code += 1) {
-    const character = String.fromCodePoint(code);
-    for (const text of [`a${character}b`, `é${character}é`])
-      assert.equal(revealControlCharacters(text), replaceControlCharacters(text), code.toString(16));
-  }
 });

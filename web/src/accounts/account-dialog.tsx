@@ -3,8 +3,8 @@ import type { AccountSummary, AdminClient, NewLink } from "../../../client/src/a
 import { anonymousClient, currentUser } from "../server/server.ts";
 import { Dialog, Field } from "../ui/components.tsx";
 import { Confirm } from "../ui/confirm.tsx";
-import { isolate } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
+import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { format, useWords } from "../words/index.ts";
 import { LinkDialog } from "./link-dialog.tsx";

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Credential } from "../../../client/src/index.ts";
+import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { Devices, useDevices } from "../apps/devices.tsx";
 import { Tokens } from "../apps/tokens.tsx";
 import { deleteLocalCopy, flushRemovals, sync } from "../list/subscription-list.ts";
@@ -7,8 +8,8 @@ import { anonymousClient, client, currentUser, forgetUser, noRetryClient } from 
 import { useValue } from "../state/state.ts";
 import { Dialog, download, Field, useRestoreFocus } from "../ui/components.tsx";
 import { Confirm } from "../ui/confirm.tsx";
-import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
+import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { Problem } from "../ui/problem.tsx";
 import { format, formatDay, useWords } from "../words/index.ts";
@@ -35,7 +36,7 @@ export function AccountView() {
       </div>
       <p>
         <strong>
-          <bdi>{revealControlCharacters(me.name)}</bdi>
+          <bdi>{replaceControlCharacters(me.name)}</bdi>
         </strong>
         {me.createdAt && <span class="muted"> · {format(account.since, { day: formatDay(me.createdAt) })}</span>}
       </p>
@@ -126,7 +127,7 @@ function Sessions() {
             <li key={session.id}>
               <div class="details">
                 <strong class="truncate" title={isolate(session.label)}>
-                  <bdi>{revealControlCharacters(label)}</bdi>
+                  <bdi>{replaceControlCharacters(label)}</bdi>
                 </strong>
                 <span class="muted">
                   {[

@@ -1,10 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { type AccountSummary, type AdminPage, createAdminClient } from "../../../client/src/admin.ts";
+import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { currentUser, fetchSignedIn, NO_TIMEOUT, serverUrl } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
 import { useRestoreFocus } from "../ui/components.tsx";
-import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
+import { isolate } from "../ui/isolate.ts";
 import { Pager } from "../ui/pager.tsx";
 import { format, formatDay, useWords } from "../words/index.ts";
 import { AccountDialog } from "./account-dialog.tsx";
@@ -104,7 +105,7 @@ function AccountDetails({ account, isSelf }: { account: AccountSummary; isSelf: 
   return (
     <div class="details">
       <strong>
-        <bdi>{revealControlCharacters(account.name)}</bdi>
+        <bdi>{replaceControlCharacters(account.name)}</bdi>
       </strong>
       {states.length > 0 && ` (${states.join(", ")})`}
       <br />

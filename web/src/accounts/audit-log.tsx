@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { AdminClient, AdminPage, AuditEntry } from "../../../client/src/admin.ts";
-import { isolate } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
+import { isolate } from "../ui/isolate.ts";
 import { Pager } from "../ui/pager.tsx";
 import { format, formatDay, useWords } from "../words/index.ts";
 

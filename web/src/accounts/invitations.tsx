@@ -1,9 +1,10 @@
 import { useEffect, useId, useState } from "preact/hooks";
 import type { AdminClient, AdminPage, Invitation, NewLink } from "../../../client/src/admin.ts";
+import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { Field, useRestoreFocus } from "../ui/components.tsx";
 import { Confirm, useSubmit } from "../ui/confirm.tsx";
-import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
+import { isolate } from "../ui/isolate.ts";
 import { Pager } from "../ui/pager.tsx";
 import { format, formatDay, useWords } from "../words/index.ts";
 import { LinkDialog } from "./link-dialog.tsx";
@@ -86,7 +87,7 @@ function InvitationDetails({ invitation, name }: { invitation: Invitation; name:
   return (
     <div class="details">
       <strong>
-        <bdi>{revealControlCharacters(name)}</bdi>
+        <bdi>{replaceControlCharacters(name)}</bdi>
       </strong>
       <br />
       <span class="muted">

@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { finishSignIn, providerName } from "../server/server.ts";
-import { isolate } from "../ui/control-characters.ts";
 import { explainCode, explainError } from "../ui/errors.ts";
+import { isolate } from "../ui/isolate.ts";
 import { format, useWords } from "../words/index.ts";
 import { canUsePasskeys, requestPasskey } from "./passkeys.ts";
 import { anonymousRequests } from "./sign-in-requests.ts";

@@ -1,9 +1,10 @@
 import { useEffect, useState } from "preact/hooks";
+import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { providerName } from "../server/server.ts";
 import { Field, useRestoreFocus } from "../ui/components.tsx";
 import { Confirm } from "../ui/confirm.tsx";
-import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainCode, explainError } from "../ui/errors.ts";
+import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { Problem } from "../ui/problem.tsx";
 import { format, formatDay, useWords } from "../words/index.ts";
@@ -147,7 +148,7 @@ function SignInMethodList({ all, action, description, onRemoved }: SignInMethodL
             <li key={method.id}>
               <div class="details">
                 <strong class="truncate">
-                  <bdi>{revealControlCharacters(method.label)}</bdi>
+                  <bdi>{replaceControlCharacters(method.label)}</bdi>
                 </strong>
                 <span class="muted">
                   {[

@@ -5,8 +5,8 @@ import { appLoginId } from "../apps/app-login-link.ts";
 import { accountMode, anonymousClient, currentUser, finishSignIn } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
 import { Dialog, Field } from "../ui/components.tsx";
-import { isolate } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
+import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { format, formatNumber, getWords, useWords } from "../words/index.ts";
 

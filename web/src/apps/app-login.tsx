@@ -1,10 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
 import { type AppLogin, EarmarkError } from "../../../client/src/index.ts";
+import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { client, currentUser, noRetryClient } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
 import { Field, useRestoreFocus } from "../ui/components.tsx";
-import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
+import { isolate } from "../ui/isolate.ts";
 import { announce } from "../ui/notices.ts";
 import { formatAge, useWords } from "../words/index.ts";
 import { findAppName } from "./app-guides.ts";
@@ -100,7 +101,7 @@ function DecisionForm({ login, isBusy, onAllow, onDeny }: DecisionFormProps) {
   const userName = useValue(currentUser)?.name ?? "";
   const known = findAppName(login.app);
   // Anyone can send any name, so an unknown one is shown as it was sent.
-  const name = known ?? (login.app ? revealControlCharacters(login.app) : apps.unknownApp);
+  const name = known ?? (login.app ? replaceControlCharacters(login.app) : apps.unknownApp);
   const [label, setLabel] = useState(name.slice(0, MAX_LABEL));
   return (
     <>
@@ -125,7 +126,7 @@ function DecisionForm({ login, isBusy, onAllow, onDeny }: DecisionFormProps) {
         <div>
           <dt>{appLogin.account}</dt>
           <dd>
-            <bdi>{revealControlCharacters(userName)}</bdi>
+            <bdi>{replaceControlCharacters(userName)}</bdi>
           </dd>
         </div>
       </dl>

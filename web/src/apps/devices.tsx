@@ -1,10 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Device } from "../../../client/src/index.ts";
+import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { client, noRetryClient } from "../server/server.ts";
 import { Dialog, Field, useRestoreFocus } from "../ui/components.tsx";
 import { Confirm, useSubmit } from "../ui/confirm.tsx";
-import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
+import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { format, formatAge, useWords } from "../words/index.ts";
 import { findAppName } from "./app-guides.ts";
@@ -74,7 +75,7 @@ export function Devices({ devices, failure, load }: DeviceList) {
             <li key={device.id}>
               <div class="details">
                 <strong class="truncate">
-                  <bdi>{revealControlCharacters(device.caption)}</bdi>
+                  <bdi>{replaceControlCharacters(device.caption)}</bdi>
                 </strong>
                 <span class="muted" title={device.app === null ? undefined : isolate(device.app)}>
                   {device.app !== null && `${findAppName(device.app) ?? isolate(device.app)} · `}

@@ -1,10 +1,11 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Credential } from "../../../client/src/index.ts";
+import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { client, isLoopback, publicUrl } from "../server/server.ts";
 import { CopyField, Dialog, Field, useRestoreFocus } from "../ui/components.tsx";
 import { Confirm } from "../ui/confirm.tsx";
-import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
+import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { QrCode } from "../ui/qr-code.tsx";
 import { format, formatDay, useWords } from "../words/index.ts";
@@ -74,7 +75,7 @@ function TokenList({ tokens, onRevoke }: { tokens: readonly Credential[]; onRevo
         <li key={token.id}>
           <div class="details">
             <strong class="truncate">
-              <bdi>{revealControlCharacters(token.label)}</bdi>
+              <bdi>{replaceControlCharacters(token.label)}</bdi>
             </strong>
             <span class="muted">
               {[

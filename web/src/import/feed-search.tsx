@@ -1,10 +1,11 @@
 import { createFeedSearch, type FoundFeed } from "../../../client/src/feed-search.ts";
+import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { connectionProblem, SIGNED_IN } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
 import { MiddleEllipsis } from "../ui/components.tsx";
-import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { displayUrl, shortName } from "../ui/feed-url.ts";
+import { isolate } from "../ui/isolate.ts";
 import { format, formatNumber, getWords, useWords } from "../words/index.ts";
 import { isLikelyPage, mayBePage } from "./page-links.ts";
 
@@ -101,7 +102,7 @@ function SearchResult({ page, index, result, onUse }: SearchResultProps) {
             <div class="details">
               {title !== undefined && (
                 <span class="truncate">
-                  <bdi>{revealControlCharacters(title)}</bdi>
+                  <bdi>{replaceControlCharacters(title)}</bdi>
                 </span>
               )}
               <span class="url">

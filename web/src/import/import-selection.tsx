@@ -1,7 +1,7 @@
 import type { Line } from "../list/add-feeds.ts";
 import { compareText } from "../list/list-options.ts";
-import { isolate } from "../ui/control-characters.ts";
 import { displayUrl } from "../ui/feed-url.ts";
+import { isolate } from "../ui/isolate.ts";
 import { format, useWords } from "../words/index.ts";
 
 /** Which of the new lines are selected for the import. */

@@ -1,9 +1,10 @@
 import type { ComponentChildren } from "preact";
+import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import type { Line, Outcome } from "../list/add-feeds.ts";
 import { download, Icon, type IconName, MiddleEllipsis } from "../ui/components.tsx";
-import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainCode } from "../ui/errors.ts";
 import { displayUrl } from "../ui/feed-url.ts";
+import { isolate } from "../ui/isolate.ts";
 import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
 import { format, formatNumber, getWords, useWords } from "../words/index.ts";
 import { writeCell } from "./csv.ts";
@@ -133,7 +134,7 @@ function OutcomeRow({ line, icon, children }: OutcomeRowProps) {
           {title && (
             <>
               {" · "}
-              <bdi>{revealControlCharacters(title)}</bdi>
+              <bdi>{replaceControlCharacters(title)}</bdi>
             </>
           )}
         </span>

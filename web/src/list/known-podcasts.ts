@@ -1,7 +1,7 @@
 import type { Podcast, Subscription } from "../../../client/src/index.ts";
 import { createState } from "../state/state.ts";
-import { isolate } from "../ui/control-characters.ts";
 import { shortName } from "../ui/feed-url.ts";
+import { isolate } from "../ui/isolate.ts";
 
 /** What the server knows about the podcasts of the list, by the id of the subscription. Filled by `podcasts/loader.ts`. */
 const known = new Map<string, { readonly feedUrl: string; readonly podcast: Podcast }>();

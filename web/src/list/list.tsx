@@ -3,7 +3,7 @@ import type { Subscription } from "../../../client/src/index.ts";
 import { serverUrl } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
 import { Icon, useRestoreFocus } from "../ui/components.tsx";
-import { isolate } from "../ui/control-characters.ts";
+import { isolate } from "../ui/isolate.ts";
 import { announce, showNotice } from "../ui/notices.ts";
 import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
 import { format, getWords, useWords } from "../words/index.ts";

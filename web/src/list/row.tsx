@@ -1,8 +1,9 @@
 import type { Podcast, Subscription } from "../../../client/src/index.ts";
+import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { useValue } from "../state/state.ts";
 import { CopyButton, Icon, IconButton, MiddleEllipsis } from "../ui/components.tsx";
-import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { displayUrl } from "../ui/feed-url.ts";
+import { isolate } from "../ui/isolate.ts";
 import { format, formatDay, useWords } from "../words/index.ts";
 import { nameOf, podcastOf, titleOf } from "./known-podcasts.ts";
 import { openedPanel, podcastComponents } from "./podcast-components.ts";
@@ -62,7 +63,7 @@ function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps)
             {title === undefined ? (
               <MiddleEllipsis text={host} tail={20} />
             ) : (
-              <bdi class="truncate">{revealControlCharacters(title)}</bdi>
+              <bdi class="truncate">{replaceControlCharacters(title)}</bdi>
             )}
           </button>
         </strong>
@@ -71,7 +72,7 @@ function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps)
             <MiddleEllipsis text={isRevealed ? full : masked} tail={16} />
           </span>
         ) : (
-          <bdi class="url truncate">{revealControlCharacters(author)}</bdi>
+          <bdi class="url truncate">{replaceControlCharacters(author)}</bdi>
         )}
       </div>
       {loaded && podcast && <loaded.StatusMark status={podcast.status} />}

@@ -1,10 +1,11 @@
 import { useMemo } from "preact/hooks";
 import type { Podcast, Subscription } from "../../../client/src/index.ts";
+import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { needsAttention, podcastsVersion } from "../list/known-podcasts.ts";
 import { collapsed, type Filter, filter, type Group } from "../list/list-options.ts";
 import { useValue } from "../state/state.ts";
 import { Icon } from "../ui/components.tsx";
-import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
+import { isolate } from "../ui/isolate.ts";
 import { format, formatNumber, useWords } from "../words/index.ts";
 import { listFolders } from "./edit-form.tsx";
 import { startLoading } from "./loader.ts";
@@ -80,7 +81,7 @@ export function GroupHead({ group: { folder, count, isCollapsed } }: { group: Gr
   return (
     <h2 class="group">
       <button type="button" class="title" aria-expanded={!isCollapsed} onClick={toggle}>
-        <bdi>{folder === "" ? words.noFolder : revealControlCharacters(folder)}</bdi>{" "}
+        <bdi>{folder === "" ? words.noFolder : replaceControlCharacters(folder)}</bdi>{" "}
         <span class="muted">{formatNumber(count)}</span>
       </button>
     </h2>

@@ -1,14 +1,15 @@
 import { useState } from "preact/hooks";
 import type { Refusal, Subscription } from "../../../client/src/index.ts";
+import { replaceControlCharactersInLines } from "../../../src/util/control-characters.ts";
 import { nameOf, podcastOf, podcastsVersion, titleOf } from "../list/known-podcasts.ts";
 import { openedPanel } from "../list/podcast-components.ts";
 import { Cover } from "../list/row.tsx";
 import { edit, refusals, remove, subscriptionList, sync, updateRefusals } from "../list/subscription-list.ts";
 import { useValue } from "../state/state.ts";
 import { CopyButton, Dialog, Icon, IconButton, MiddleEllipsis } from "../ui/components.tsx";
-import { isolate, revealControlCharacters } from "../ui/control-characters.ts";
 import { explainError } from "../ui/errors.ts";
 import { displayUrl } from "../ui/feed-url.ts";
+import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { format, formatAge, formatDay, getWords, useWords } from "../words/index.ts";
 import { EditForm, listFolders, readFolders } from "./edit-form.tsx";
@@ -93,13 +94,10 @@ export function Panel({ subscription }: { subscription: Subscription }) {
         <Moved {...{ subscription, existing, onConflict: setExisting }} movedTo={podcast.movedTo} />
       )}
       <Url label={words.feedUrl} url={feedUrl} />
-      {podcast?.description && <p class="description">{revealLines(podcast.description)}</p>}
+      {podcast?.description && <p class="description">{replaceControlCharactersInLines(podcast.description)}</p>}
     </Dialog>
   );
 }
-
-/** Keeps line breaks, but no other control characters. */
-const revealLines = (text: string) => text.split("\n").map(revealControlCharacters).join("\n");
 
 function Url({ label, url }: { label: string; url: string }) {
   const { list } = useWords();

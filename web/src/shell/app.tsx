@@ -7,9 +7,9 @@ import { refusals, subscriptionList, updateRefusals } from "../list/subscription
 import { accountMode, connectionProblem, currentUser, needsSignIn, serverUrl } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
 import { Icon, IconButton, useRestoreFocus } from "../ui/components.tsx";
-import { isolate } from "../ui/control-characters.ts";
 import { explainCode } from "../ui/errors.ts";
 import { shortName } from "../ui/feed-url.ts";
+import { isolate } from "../ui/isolate.ts";
 import {
   announcement,
   dismissNotice,

@@ -1,6 +1,6 @@
 import { EarmarkError } from "../../../client/src/index.ts";
 import { format, getWords } from "../words/index.ts";
-import { isolate } from "./control-characters.ts";
+import { isolate } from "./isolate.ts";
 
 /** The translated text for an error code, else the server's own text. */
 export function explainCode(code: string | undefined, fallback: string): string {

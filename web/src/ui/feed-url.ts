@@ -1,4 +1,5 @@
-import { isolate, revealControlCharacters } from "./control-characters.ts";
+import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
+import { isolate } from "./isolate.ts";
 
 /** A feed URL prepared for display. */
 export interface DisplayUrl {
@@ -70,7 +71,7 @@ function parse(text: string): ParsedUrl | undefined {
 }
 
 function prepare(text: string): string {
-  return revealControlCharacters(text.slice(0, MAX_LENGTH));
+  return replaceControlCharacters(text.slice(0, MAX_LENGTH));
 }
 
 /** Private feeds carry their secret as a parameter (`?auth=…`) or as a long random part of the path. */

@@ -2,7 +2,7 @@ export type Values = Readonly<Record<string, string | number>>;
 
 /** A message about a number: one text for each plural form, in which `#` is the number. */
 const PLURAL = /^\{(\w+), plural, (.+)\}$/;
-const FORM = /(=\d+|[a-z]+) \{((?:[^{}]|\{\w+\})*)\}/g;
+const FORM = /(=\d|zero|one|two|few|many|other) \{((?:[^{}]|\{\w+\})*)\}/g;
 
 /**
  * Fills in a message, which is written in a small part of ICU MessageFormat: `{name}` stands for a value, and a whole
