@@ -166,7 +166,7 @@ function forbiddenIn(file: string, text: string): string[] {
   const folder = folderOf(file);
   const allowed = ALLOWED[folder] ?? [];
   return importsOf(file, text).filter((target) => {
-    const targetFolder = target.includes("/") && !target.startsWith("node:") ? folderOf(target) : target;
+    const targetFolder = /^(src|client|web)\//.test(target) ? folderOf(target) : target;
     return targetFolder !== folder && !allowed.includes(targetFolder) && !allowed.includes(target);
   });
 }

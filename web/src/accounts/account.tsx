@@ -12,8 +12,9 @@ import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { Problem } from "../ui/problem.tsx";
+import { useSubmit } from "../ui/requests.ts";
 import { format, formatDay, useWords } from "../words/index.ts";
-import { explainFormError, type FormError } from "./sign-in.tsx";
+import { explainFormError } from "./sign-in.tsx";
 import { Passkeys, SingleSignOn } from "./sign-in-methods.tsx";
 
 export function AccountView() {
@@ -190,24 +191,14 @@ function ChangePassword({ name }: { name: string }) {
   const [current, setCurrent] = useState("");
   const [newPassword, setNewPassword] = useState("");
   const [revokeTokens, setRevokeTokens] = useState(false);
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<FormError | undefined>(undefined);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
-    setError(undefined);
-    try {
-      await noRetryClient.changePassword({ current, new: newPassword, revokeTokens });
-      setCurrent("");
-      setNewPassword("");
-      setRevokeTokens(false);
-      showNotice(revokeTokens ? account.changedWithApps : account.changed);
-    } catch (cause) {
-      setError(explainFormError(cause));
-    }
-    setBusy(false);
-  };
+  const { isBusy, cause, submit } = useSubmit(async () => {
+    await noRetryClient.changePassword({ current, new: newPassword, revokeTokens });
+    setCurrent("");
+    setNewPassword("");
+    setRevokeTokens(false);
+    showNotice(revokeTokens ? account.changedWithApps : account.changed);
+  });
+  const error = cause === undefined ? undefined : explainFormError(cause);
   return (
     <section class="stack" aria-labelledby="password">
       <h2 id="password">{account.changePassword}</h2>
@@ -268,36 +259,25 @@ function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: (
   const words = useWords();
   const { account } = words;
   const [password, setPassword] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<unknown>(undefined);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
-    setError(undefined);
-    try {
-      // The server requires a recent sign-in, since a browser may have been left open.
-      if (name !== undefined) await anonymousClient.signIn({ name, password });
-      await noRetryClient.deleteAccount();
-      await deleteLocalCopy();
-      forgetUser();
-      location.reload();
-    } catch (cause) {
-      const { field, text } = explainFormError(cause);
-      setError(name === undefined ? cause : field === "password" ? words.errors["wrong-password"] : text);
-      setBusy(false);
-    }
-  };
+  const { isBusy, cause, submit } = useSubmit(async () => {
+    // The server requires a recent sign-in, since a browser may have been left open.
+    if (name !== undefined) await anonymousClient.signIn({ name, password });
+    await noRetryClient.deleteAccount();
+    await deleteLocalCopy();
+    forgetUser();
+    location.reload();
+  });
+  const error = cause === undefined ? undefined : explainFormError(cause);
   return (
     <Dialog title={account.deleteTitle} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
         <p>{account.deleteLead}</p>
         {name === undefined ? (
-          <Problem error={error} />
+          <Problem error={cause} />
         ) : (
           <Field
             label={account.deleteConfirm}
-            error={error === undefined ? undefined : String(error)}
+            error={error?.field === "password" ? words.errors["wrong-password"] : error?.text}
             type="password"
             autocomplete="current-password"
             required

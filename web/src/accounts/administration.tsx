@@ -1,12 +1,14 @@
-import { useEffect, useState } from "preact/hooks";
-import { type AccountSummary, type AdminPage, createAdminClient } from "../../../client/src/admin.ts";
+import { useState } from "preact/hooks";
+import { type AccountSummary, createAdminClient } from "../../../client/src/admin.ts";
 import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { currentUser, fetchSignedIn, NO_TIMEOUT, serverUrl } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
 import { useRestoreFocus } from "../ui/components.tsx";
+import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { Pager } from "../ui/pager.tsx";
+import { useLoaded } from "../ui/requests.ts";
 import { format, formatDay, useWords } from "../words/index.ts";
 import { AccountDialog } from "./account-dialog.tsx";
 import { AuditLog } from "./audit-log.tsx";
@@ -43,33 +45,16 @@ export function AdministrationView() {
 }
 
 function Accounts({ version, onChange }: { version: number; onChange: () => void }) {
-  const { retry, administration: words } = useWords();
+  const words = useWords().administration;
   const me = useValue(currentUser);
   const [number, setNumber] = useState(1);
-  const [page, setPage] = useState<AdminPage<AccountSummary> | undefined>(undefined);
-  const [failure, setFailure] = useState<unknown>(undefined);
+  const { value: page, failure, load } = useLoaded(() => admin.accounts({ number }), [version, number]);
   const [chosen, setChosen] = useState<AccountSummary | undefined>(undefined);
-  const load = async () => {
-    try {
-      setFailure(undefined);
-      setPage(await admin.accounts({ number }));
-    } catch (error) {
-      setFailure(error);
-    }
-  };
-  useEffect(() => void load(), [version, number]);
   useRestoreFocus(page);
   return (
     <section class="stack" aria-labelledby="accounts">
       <h2 id="accounts">{words.accounts}</h2>
-      {failure !== undefined && (
-        <div class="message danger" role="alert">
-          <p>{explainError(failure, words.errors)}</p>
-          <button type="button" class="button" onClick={() => void load()}>
-            {retry}
-          </button>
-        </div>
-      )}
+      {failure !== undefined && <ErrorMessage text={explainError(failure, words.errors)} onAction={load} />}
       <ul class="cards">
         {page?.items.map((account) => (
           <li key={account.id}>

@@ -1,8 +1,9 @@
-import { useEffect, useState } from "preact/hooks";
-import type { AdminClient, AdminPage, AuditEntry } from "../../../client/src/admin.ts";
+import { useState } from "preact/hooks";
+import type { AdminClient, AuditEntry } from "../../../client/src/admin.ts";
 import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { Pager } from "../ui/pager.tsx";
+import { useLoaded } from "../ui/requests.ts";
 import { format, formatDay, useWords } from "../words/index.ts";
 
 const COMMAND_LINE = "command line";
@@ -10,12 +11,7 @@ const COMMAND_LINE = "command line";
 export function AuditLog({ admin, version }: { admin: AdminClient; version: number }) {
   const words = useWords().administration;
   const [number, setNumber] = useState(1);
-  const [page, setPage] = useState<AdminPage<AuditEntry> | undefined>(undefined);
-  const [failure, setFailure] = useState<unknown>(undefined);
-  useEffect(() => {
-    setFailure(undefined);
-    admin.auditLog({ number }).then(setPage, setFailure);
-  }, [version, number]);
+  const { value: page, failure } = useLoaded(() => admin.auditLog({ number }), [version, number]);
   return (
     <section class="stack" aria-labelledby="audit">
       <h2 id="audit">{words.audit}</h2>

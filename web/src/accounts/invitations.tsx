@@ -1,11 +1,12 @@
-import { useEffect, useId, useState } from "preact/hooks";
-import type { AdminClient, AdminPage, Invitation, NewLink } from "../../../client/src/admin.ts";
+import { useId, useState } from "preact/hooks";
+import type { AdminClient, Invitation, NewLink } from "../../../client/src/admin.ts";
 import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { Field, useRestoreFocus } from "../ui/components.tsx";
-import { Confirm, useSubmit } from "../ui/confirm.tsx";
+import { Confirm } from "../ui/confirm.tsx";
 import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { Pager } from "../ui/pager.tsx";
+import { useLoaded, useSubmit } from "../ui/requests.ts";
 import { format, formatDay, useWords } from "../words/index.ts";
 import { LinkDialog } from "./link-dialog.tsx";
 
@@ -22,13 +23,8 @@ interface InvitationsProps {
 export function Invitations({ admin, version, onChange }: InvitationsProps) {
   const words = useWords().administration;
   const [number, setNumber] = useState(1);
-  const [page, setPage] = useState<AdminPage<Invitation> | undefined>(undefined);
-  const [failure, setFailure] = useState<unknown>(undefined);
+  const { value: page, failure } = useLoaded(() => admin.invitations({ number }), [version, number]);
   const [revoking, setRevoking] = useState<Invitation | undefined>(undefined);
-  useEffect(() => {
-    setFailure(undefined);
-    admin.invitations({ number }).then(setPage, setFailure);
-  }, [version, number]);
   useRestoreFocus(page);
   const nameOf = ({ note }: Invitation) => (note === "" ? words.noNote : note);
   return (

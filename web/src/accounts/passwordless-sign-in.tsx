@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 import { finishSignIn, providerName } from "../server/server.ts";
+import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainCode, explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { format, useWords } from "../words/index.ts";
@@ -34,11 +35,7 @@ export function PasswordlessSignIn() {
   if (!canUsePasskeys && providerName === "" && error === undefined) return null;
   return (
     <div class="stack">
-      {error !== undefined && (
-        <div class="message danger" role="alert">
-          <p>{error}</p>
-        </div>
-      )}
+      {error !== undefined && <ErrorMessage text={error} />}
       <p class="buttons">
         {providerName !== "" && (
           <button type="button" class="button" aria-disabled={isBusy} onClick={attempt(signInAtProvider)}>

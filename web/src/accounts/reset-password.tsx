@@ -2,9 +2,9 @@ import { useState } from "preact/hooks";
 import { resetPassword } from "../../../client/src/admin.ts";
 import { fetchOnce, finishSignIn, serverUrl } from "../server/server.ts";
 import { Field } from "../ui/components.tsx";
-import { useSubmit } from "../ui/confirm.tsx";
 import { explainError } from "../ui/errors.ts";
 import { showNotice } from "../ui/notices.ts";
+import { useSubmit } from "../ui/requests.ts";
 import { useWords } from "../words/index.ts";
 
 const CLIENT = { url: serverUrl, fetch: fetchOnce, retries: 0 };

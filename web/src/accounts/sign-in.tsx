@@ -5,9 +5,11 @@ import { appLoginId } from "../apps/app-login-link.ts";
 import { accountMode, anonymousClient, currentUser, finishSignIn } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
 import { Dialog, Field } from "../ui/components.tsx";
+import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
+import { useSubmit } from "../ui/requests.ts";
 import { format, formatNumber, getWords, useWords } from "../words/index.ts";
 
 /** Opened by an invitation link. */
@@ -117,36 +119,21 @@ function CredentialsForm({ isNew, knownName }: { isNew: boolean; knownName?: str
   const { account } = useWords();
   const [name, setName] = useState(knownName ?? "");
   const [password, setPassword] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<FormError | undefined>(undefined);
-  useEffect(() => setError(undefined), [isNew]);
-
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
-    setError(undefined);
+  const { isBusy, cause, submit, clear } = useSubmit(async () => {
     // Phone keyboards add a space after a word.
     const credentials = { name: name.trim(), password };
-    try {
-      if (isNew) await anonymousClient.signUp({ ...credentials, invitation: invitation || undefined });
-      else await anonymousClient.signIn(credentials);
-      isInvitationUnused = false;
-      await finishSignIn();
-      if (isNew) showNotice(format(account.welcome, { name: isolate(credentials.name) }));
-    } catch (cause) {
-      setError(explainFormError(cause));
-    }
-    setBusy(false);
-  };
+    if (isNew) await anonymousClient.signUp({ ...credentials, invitation: invitation || undefined });
+    else await anonymousClient.signIn(credentials);
+    isInvitationUnused = false;
+    await finishSignIn();
+    if (isNew) showNotice(format(account.welcome, { name: isolate(credentials.name) }));
+  });
+  const error = cause === undefined ? undefined : explainFormError(cause);
+  useEffect(clear, [isNew]);
 
   return (
     <form class="stack" onSubmit={submit}>
-      {error !== undefined && error.field === undefined && (
-        <div class="message danger" role="alert">
-          <p>{error.text}</p>
-        </div>
-      )}
+      {error !== undefined && error.field === undefined && <ErrorMessage text={error.text} />}
       <Field
         label={account.user}
         hint={isNew ? account.userHint : undefined}

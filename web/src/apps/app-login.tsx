@@ -4,6 +4,7 @@ import { replaceControlCharacters } from "../../../src/util/control-characters.t
 import { client, currentUser, noRetryClient } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
 import { Field, useRestoreFocus } from "../ui/components.tsx";
+import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { announce } from "../ui/notices.ts";
@@ -46,16 +47,7 @@ function AppLoginRequest({ id }: { id: string }) {
       {login === undefined && error === undefined && <p class="muted">{words.loading}</p>}
       {login === null && <p class="message">{words.appLogin.expired}</p>}
       {login && login.status !== "pending" && <DecisionMessage login={login} />}
-      {error && (
-        <div class="message danger" role="alert">
-          <p>{error}</p>
-          {login === undefined && (
-            <button type="button" class="button" onClick={() => void load()}>
-              {words.retry}
-            </button>
-          )}
-        </div>
-      )}
+      {error && <ErrorMessage text={error} onAction={login === undefined ? load : undefined} />}
       {login?.status === "pending" && (
         <DecisionForm
           login={login}

@@ -4,9 +4,9 @@ import type { Device } from "../../../client/src/index.ts";
 import { accountMode, client, currentUser, isLoopback, publicUrl } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
 import { CopyField, Icon } from "../ui/components.tsx";
-import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { QrCode } from "../ui/qr-code.tsx";
+import { useSubmit } from "../ui/requests.ts";
 import { format, useWords } from "../words/index.ts";
 import { findAppName, GUIDES, type Guide, type SetupMethod } from "./app-guides.ts";
 import { TokenForm } from "./tokens.tsx";
@@ -178,24 +178,11 @@ function TokenField(props: {
 }) {
   const { label, app, token, onCreate } = props;
   const { apps } = useWords();
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<string | undefined>(undefined);
+  const { isBusy, error, submit } = useSubmit(async () => onCreate((await client.createToken({ label: app })).secret));
   const ref = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (token) ref.current?.focus();
   }, [token]);
-
-  const create = async () => {
-    if (isBusy) return;
-    setBusy(true);
-    setError(undefined);
-    try {
-      onCreate((await client.createToken({ label: app })).secret);
-    } catch (cause) {
-      setError(explainError(cause));
-    }
-    setBusy(false);
-  };
 
   if (token !== undefined) {
     return (
@@ -211,7 +198,7 @@ function TokenField(props: {
         {label}
       </span>
       <p class="buttons">
-        <button type="button" class="button primary" aria-disabled={isBusy} onClick={() => void create()}>
+        <button type="button" class="button primary" aria-disabled={isBusy} onClick={submit}>
           {apps.create}
         </button>
       </p>

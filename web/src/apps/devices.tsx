@@ -3,10 +3,12 @@ import type { Device } from "../../../client/src/index.ts";
 import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { client, noRetryClient } from "../server/server.ts";
 import { Dialog, Field, useRestoreFocus } from "../ui/components.tsx";
-import { Confirm, useSubmit } from "../ui/confirm.tsx";
+import { Confirm } from "../ui/confirm.tsx";
+import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
+import { useSubmit } from "../ui/requests.ts";
 import { format, formatAge, useWords } from "../words/index.ts";
 import { findAppName } from "./app-guides.ts";
 
@@ -60,14 +62,7 @@ export function Devices({ devices, failure, load }: DeviceList) {
   return (
     <section class="stack" aria-labelledby="devices">
       <h2 id="devices">{apps.devices}</h2>
-      {devices === undefined && failure && (
-        <div class="message danger" role="alert">
-          <p>{failure}</p>
-          <button type="button" class="button" onClick={() => void load()}>
-            {words.retry}
-          </button>
-        </div>
-      )}
+      {devices === undefined && failure && <ErrorMessage text={failure} onAction={load} />}
       {devices?.length === 0 && <p class="muted">{apps.noDevices}</p>}
       {devices !== undefined && devices.length > 0 && (
         <ul class="cards">

@@ -1,56 +1,38 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Credential } from "../../../client/src/index.ts";
 import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { client, isLoopback, publicUrl } from "../server/server.ts";
 import { CopyField, Dialog, Field, useRestoreFocus } from "../ui/components.tsx";
 import { Confirm } from "../ui/confirm.tsx";
+import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { QrCode } from "../ui/qr-code.tsx";
+import { useLoaded, useSubmit } from "../ui/requests.ts";
 import { format, formatDay, useWords } from "../words/index.ts";
 
 type NewToken = Credential & { readonly secret: string };
 
 /** Loads the list again whenever `version` changes. */
 export function Tokens({ version }: { version: unknown }) {
-  const words = useWords();
-  const { apps } = words;
-  const [tokens, setTokens] = useState<readonly Credential[] | undefined>(undefined);
-  const [failure, setFailure] = useState<string | undefined>(undefined);
+  const { apps } = useWords();
+  const { value: tokens, failure, load } = useLoaded(() => client.tokens(), [version]);
   const [revoking, setRevoking] = useState<Credential | undefined>(undefined);
-
-  const attempt = async (work: () => Promise<void>) => {
-    try {
-      setFailure(undefined);
-      await work();
-    } catch (error) {
-      setFailure(explainError(error));
-    }
-  };
-  const load = async () => setTokens(await client.tokens());
-  useEffect(() => void attempt(load), [version]);
   useRestoreFocus(tokens);
 
   const revoke = async (token: Credential) => {
     await client.revoke(token);
     showNotice(format(apps.revoked, { label: isolate(token.label) }));
     setRevoking(undefined);
-    await attempt(load);
+    await load();
   };
 
   return (
     <section class="stack" aria-labelledby="tokens">
       <h2 id="tokens">{apps.tokens}</h2>
-      {failure && (
-        <div class="message danger" role="alert">
-          <p>{failure}</p>
-          {tokens === undefined && (
-            <button type="button" class="button" onClick={() => void attempt(load)}>
-              {words.retry}
-            </button>
-          )}
-        </div>
+      {failure !== undefined && (
+        <ErrorMessage text={explainError(failure)} onAction={tokens === undefined ? load : undefined} />
       )}
       {tokens?.length === 0 && <p class="muted">{apps.noTokens}</p>}
       {tokens !== undefined && tokens.length > 0 && <TokenList tokens={tokens} onRevoke={setRevoking} />}
@@ -104,24 +86,12 @@ export function TokenForm({ onCreate }: { onCreate: () => void }) {
   const { apps } = useWords();
   const [label, setLabel] = useState("");
   const [scope, setScope] = useState<"read" | "write">("write");
-  const [isBusy, setBusy] = useState(false);
-  const [error, setError] = useState<string | undefined>(undefined);
   const [created, setCreated] = useState<NewToken | undefined>(undefined);
-
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy || label.trim() === "") return;
-    setBusy(true);
-    setError(undefined);
-    try {
-      setCreated(await client.createToken({ label: label.trim(), scope }));
-      setLabel("");
-      onCreate();
-    } catch (cause) {
-      setError(explainError(cause));
-    }
-    setBusy(false);
-  };
+  const { isBusy, error, submit } = useSubmit(async () => {
+    setCreated(await client.createToken({ label: label.trim(), scope }));
+    setLabel("");
+    onCreate();
+  });
 
   return (
     <form class="stack" onSubmit={submit}>
@@ -132,6 +102,7 @@ export function TokenForm({ onCreate }: { onCreate: () => void }) {
         value={label}
         maxLength={100}
         required
+        pattern=".*\S.*"
         autocomplete="off"
         onInput={({ currentTarget }) => setLabel(currentTarget.value)}
       />

@@ -3,6 +3,7 @@ import { addFeeds, type Line, type Outcome } from "../list/add-feeds.ts";
 import { client, isStale } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
 import { Icon, useRestoreFocus } from "../ui/components.tsx";
+import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { announce } from "../ui/notices.ts";
@@ -113,11 +114,7 @@ export function ImportView() {
           <p class="muted">
             {words.import.lead} {words.import.textFileHint}
           </p>
-          {failure && (
-            <div class="message danger" role="alert">
-              <p>{failure}</p>
-            </div>
-          )}
+          {failure && <ErrorMessage text={failure} />}
           <FilePicker />
           <ExportGuides />
         </>

@@ -3,6 +3,7 @@ import type { Subscription } from "../../../client/src/index.ts";
 import { serverUrl } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
 import { Icon, useRestoreFocus } from "../ui/components.tsx";
+import { ErrorMessage } from "../ui/error-message.tsx";
 import { isolate } from "../ui/isolate.ts";
 import { announce, showNotice } from "../ui/notices.ts";
 import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
@@ -72,14 +73,7 @@ export function ListView({ loadPodcastComponents }: ListViewProps) {
         </a>
       </div>
 
-      {status === "failed" && (
-        <div class="message danger" role="alert">
-          <p>{words.list.failed}</p>
-          <button type="button" class="button" onClick={reconnect}>
-            {words.retry}
-          </button>
-        </div>
-      )}
+      {status === "failed" && <ErrorMessage text={words.list.failed} onAction={reconnect} />}
       {status === "loading" && total === 0 && <p class="muted">{words.loading}</p>}
       {status === "ready" && total === 0 && <EmptyList />}
       {total > 0 && <SearchableList items={items} hidden={hidden} />}
@@ -109,25 +103,11 @@ type ListState = typeof subscriptionList.value;
 function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) {
   const words = useWords();
   const loaded = useValue(podcastComponents);
-  const version = useValue(podcastsVersion);
-  const currentFilter = useValue(filter);
-  const currentOrder = useValue(order);
-  const collapsedFolders = useValue(collapsed);
   const selected = useValue(selection);
   const isNarrow = useNarrow();
-  const text = useValue(search);
   const [revealed, toggle] = useRevealed();
   const focusRow = useRef<((index: number) => void) | undefined>(undefined);
-
-  const query = text.trim().toLowerCase();
-  const matches = useMemo(
-    () => filterList(items, hidden, currentFilter, query),
-    [items, hidden, currentFilter, query, version],
-  );
-  const visible = useMemo(
-    () => arrange(matches, currentOrder, collapsedFolders),
-    [matches, currentOrder, collapsedFolders],
-  );
+  const { text, query, currentFilter, matches, visible } = useEntries(items, hidden);
   const renamedRow = useRenamedRow(visible, (index) => focusRow.current?.(index));
 
   const found = format(words.list.found, { n: matches.length });
@@ -155,7 +135,7 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
       </search>
       {matches.length === 0 ? (
         <div class="message">
-          <p>{query === "" ? found : format(words.list.noMatches, { query: isolate(text.trim()) })}</p>
+          <p>{query === "" ? found : format(words.list.noMatches, { query: isolate(text) })}</p>
           <button type="button" class="button" onClick={showAll}>
             {words.list.showAll}
           </button>
@@ -187,6 +167,25 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
       )}
     </>
   );
+}
+
+/** The subscriptions that match the search and the filter, and the same in order and with the heads of folders. */
+function useEntries(items: ListState["items"], hidden: ListState["hidden"]) {
+  const version = useValue(podcastsVersion);
+  const currentFilter = useValue(filter);
+  const currentOrder = useValue(order);
+  const collapsedFolders = useValue(collapsed);
+  const text = useValue(search).trim();
+  const query = text.toLowerCase();
+  const matches = useMemo(
+    () => filterList(items, hidden, currentFilter, query),
+    [items, hidden, currentFilter, query, version],
+  );
+  const visible = useMemo(
+    () => arrange(matches, currentOrder, collapsedFolders),
+    [matches, currentOrder, collapsedFolders],
+  );
+  return { text, query, currentFilter, matches, visible };
 }
 
 /** Ids of the rows whose full URL is shown. */

@@ -1,12 +1,14 @@
-import { useEffect, useState } from "preact/hooks";
+import { useState } from "preact/hooks";
 import type { Removal } from "../../../client/src/index.ts";
 import { client } from "../server/server.ts";
 import { Icon, MiddleEllipsis, useRestoreFocus } from "../ui/components.tsx";
+import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainError } from "../ui/errors.ts";
 import { displayUrl, shortName } from "../ui/feed-url.ts";
 import { showNotice } from "../ui/notices.ts";
+import { useLoaded } from "../ui/requests.ts";
 import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
-import { format, formatDay, useWords } from "../words/index.ts";
+import { format, formatDay, getWords, useWords } from "../words/index.ts";
 import { addFeeds, type Line } from "./add-feeds.ts";
 import { flushRemovals, sync } from "./subscription-list.ts";
 import "../styles/feeds.css";
@@ -14,46 +16,15 @@ import "../styles/feeds.css";
 /** Recently removed subscriptions, each with a button to restore it. */
 export function RemovedView() {
   const words = useWords();
-  const { removed } = useWords();
+  const { removed } = words;
   const isNarrow = useNarrow();
-  const [items, setItems] = useState<readonly Removal[] | undefined>(undefined);
-  const [failure, setFailure] = useState<string | undefined>(undefined);
+  const { value: items, setValue: setItems, failure, load } = useLoaded(readRemovals, []);
   const [isBusy, setBusy] = useState(false);
   useRestoreFocus(items?.length);
 
-  const load = async () => {
-    setFailure(undefined);
-    try {
-      // Includes what was removed on this page a moment ago.
-      await flushRemovals();
-      await sync();
-      setItems(await client.removals());
-    } catch (error) {
-      setFailure(explainError(error));
-    }
-  };
-  useEffect(() => void load(), []);
-
   const restore = async (removals: readonly Removal[]) => {
     setBusy(true);
-    let lines: readonly Line[] = removals.map(({ feedUrl, ...removal }) => ({
-      ...removal,
-      feed: feedUrl,
-      outcome: "waiting",
-    }));
-    try {
-      await addFeeds(lines, (current) => {
-        lines = current;
-      });
-      showNotice(words.list.undone);
-    } catch (error) {
-      showNotice(explainError(error));
-    }
-    const refused = lines.filter(({ outcome }) => outcome === "refused").length;
-    if (refused > 0) showNotice(format(removed.notRestored, { n: refused }));
-    const restored = new Set(
-      lines.flatMap(({ id, outcome }) => (outcome === "waiting" || outcome === "refused" ? [] : id)),
-    );
+    const restored = await restoreAll(removals);
     setItems((all) => all?.filter(({ id }) => !restored.has(id)));
     setBusy(false);
   };
@@ -68,14 +39,7 @@ export function RemovedView() {
           </button>
         )}
       </div>
-      {failure !== undefined && (
-        <div class="message danger" role="alert">
-          <p>{failure}</p>
-          <button type="button" class="button" onClick={() => void load()}>
-            {words.retry}
-          </button>
-        </div>
-      )}
+      {failure !== undefined && <ErrorMessage text={explainError(failure)} onAction={load} />}
       {items === undefined && failure === undefined && <p class="muted">{words.loading}</p>}
       {items?.length === 0 && <p role="status">{removed.empty}</p>}
       {items !== undefined && items.length > 0 && (
@@ -99,6 +63,35 @@ export function RemovedView() {
       </p>
     </>
   );
+}
+
+/** Includes what was removed on this page a moment ago. */
+async function readRemovals(): Promise<readonly Removal[]> {
+  await flushRemovals();
+  await sync();
+  return client.removals();
+}
+
+/** Returns the ids of those that are in the list again. */
+async function restoreAll(removals: readonly Removal[]): Promise<ReadonlySet<string | undefined>> {
+  const { list, removed } = getWords();
+  let lines: readonly Line[] = removals.map(({ feedUrl, ...removal }) => ({
+    ...removal,
+    feed: feedUrl,
+    outcome: "waiting",
+  }));
+  try {
+    await addFeeds(lines, (current) => {
+      lines = current;
+    });
+    showNotice(list.undone);
+  } catch (error) {
+    showNotice(explainError(error));
+  }
+  const refused = lines.filter(({ outcome }) => outcome === "refused").length;
+  if (refused > 0) showNotice(format(removed.notRestored, { n: refused }));
+  const done = lines.filter(({ outcome }) => outcome !== "waiting" && outcome !== "refused");
+  return new Set(done.map(({ id }) => id));
 }
 
 interface RowProps {

@@ -45,16 +45,15 @@ export function Row({ isSelected, onSelect, isRenaming, ...props }: RowProps) {
 type DetailsProps = Pick<RowProps, "subscription" | "isRevealed" | "onToggle" | "onRename">;
 
 function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps) {
-  const { list, apps } = useWords();
+  const { list } = useWords();
   const loaded = useValue(podcastComponents);
   const { feedUrl, subscribedAt } = subscription;
-  const { host, isLink, masked, full } = displayUrl(feedUrl);
+  const { host, masked, full } = displayUrl(feedUrl);
   const podcast = podcastOf(subscription);
   const title = titleOf(subscription);
   const author = title === undefined ? undefined : podcast?.author;
   const hasSecret = masked !== full && author === undefined;
   const day = formatDay(subscribedAt);
-  const name = nameOf(subscription);
   return (
     <>
       <div class="details">
@@ -83,46 +82,65 @@ function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps)
       >
         {day}
       </time>
-      <div class="actions">
-        {hasSecret && (
-          <IconButton
-            key="show"
-            icon={isRevealed ? "hide" : "show"}
-            label={isRevealed ? list.hideSecrets : list.showSecrets}
-            onClick={onToggle}
-          />
-        )}
-        {loaded && (
-          <IconButton
-            key="rename"
-            icon="rename"
-            label={format(apps.renameLabel, { device: name })}
-            aria-keyshortcuts="F2"
-            onClick={onRename}
-          />
-        )}
-        <CopyButton key="copy" isIcon text={feedUrl} label={format(list.copyUrl, { name })} />
-        {isLink && (
-          <a
-            key="open"
-            class="icon-button"
-            href={feedUrl}
-            target="_blank"
-            rel="noreferrer"
-            aria-label={format(list.open, { name })}
-            title={format(list.open, { name })}
-          >
-            <Icon name="open" />
-          </a>
-        )}
-        <IconButton
-          key="remove"
-          icon="remove"
-          label={format(list.remove, { name })}
-          onClick={() => remove([subscription])}
-        />
-      </div>
+      <Actions
+        subscription={subscription}
+        isRevealed={hasSecret ? isRevealed : undefined}
+        {...{ onToggle, onRename }}
+      />
     </>
+  );
+}
+
+interface ActionsProps extends Pick<RowProps, "subscription" | "onToggle" | "onRename"> {
+  /** Undefined unless the row hides a secret. */
+  readonly isRevealed: boolean | undefined;
+}
+
+function Actions({ subscription, isRevealed, onToggle, onRename }: ActionsProps) {
+  const { list, apps } = useWords();
+  const loaded = useValue(podcastComponents);
+  const { feedUrl } = subscription;
+  const name = nameOf(subscription);
+  return (
+    <div class="actions">
+      {isRevealed !== undefined && (
+        <IconButton
+          key="show"
+          icon={isRevealed ? "hide" : "show"}
+          label={isRevealed ? list.hideSecrets : list.showSecrets}
+          onClick={onToggle}
+        />
+      )}
+      {loaded && (
+        <IconButton
+          key="rename"
+          icon="rename"
+          label={format(apps.renameLabel, { device: name })}
+          aria-keyshortcuts="F2"
+          onClick={onRename}
+        />
+      )}
+      <CopyButton key="copy" isIcon text={feedUrl} label={format(list.copyUrl, { name })} />
+      {displayUrl(feedUrl).isLink && (
+        <a
+          key="open"
+          class="icon-button"
+          href={feedUrl}
+          target="_blank"
+          rel="noreferrer"
+          aria-label={format(list.open, { name })}
+          title={format(list.open, { name })}
+        >
+          <Icon name="open" />
+        </a>
+      )}
+      <IconButton
+        key="remove"
+        icon="remove"
+        label={format(list.remove, { name })}
+        onClick={() => remove([subscription])}
+      />
+    </div>
   );
 }
 

@@ -1,29 +1,18 @@
-import { Component, type ComponentChild, type ComponentChildren, type ComponentType } from "preact";
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import type { ComponentType } from "preact";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { explainUnusedInvitation, hideToken, SignInDialog, SignInPage } from "../accounts/sign-in.tsx";
 import { appLoginId } from "../apps/app-login-link.ts";
 import { ListView } from "../list/list.tsx";
-import { refusals, subscriptionList, updateRefusals } from "../list/subscription-list.ts";
-import { accountMode, connectionProblem, currentUser, needsSignIn, serverUrl } from "../server/server.ts";
+import { accountMode, currentUser, needsSignIn, serverUrl } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
 import { Icon, IconButton, useRestoreFocus } from "../ui/components.tsx";
-import { explainCode } from "../ui/errors.ts";
-import { shortName } from "../ui/feed-url.ts";
-import { isolate } from "../ui/isolate.ts";
-import {
-  announcement,
-  dismissNotice,
-  focusContent,
-  notice,
-  pauseNotice,
-  resumeNotice,
-  runNoticeAction,
-  showNotice,
-} from "../ui/notices.ts";
-import { format, getWords, useWords } from "../words/index.ts";
+import { focusContent, notice, runNoticeAction, showNotice } from "../ui/notices.ts";
+import { getWords, useWords } from "../words/index.ts";
+import { ConnectionBanner } from "./connection-banner.tsx";
+import { ErrorBoundary, lazyView, type View } from "./lazy-view.tsx";
+import { Notices } from "./notices.tsx";
+import { Refusals } from "./refusals.tsx";
 import { shortcutsEnabled } from "./shortcuts.ts";
-
-type View = () => ComponentChild;
 
 const loadAdd = () => import("../import/add.tsx");
 const loadImport = () => import("../import/import.tsx");
@@ -191,59 +180,6 @@ export function App() {
   );
 }
 
-/** A view whose code is loaded when it is first shown. */
-function lazyView(load: () => Promise<View>): View {
-  let Loaded: View | undefined;
-  return function LazyView() {
-    const words = useWords();
-    const [status, setStatus] = useState<"loading" | "loaded" | "failed">("loading");
-    useEffect(() => {
-      const show = (view: View) => {
-        Loaded = view;
-        setStatus("loaded");
-      };
-      if (status === "loading" && Loaded === undefined) load().then(show, () => setStatus("failed"));
-    }, [status]);
-    if (Loaded !== undefined) return <Loaded />;
-    if (status !== "failed") return <p class="muted">{words.loading}</p>;
-    // With a connection, the cause is that the server is newer than this page.
-    if (navigator.onLine && connectionProblem.value !== "unreachable") return <RenderFailure />;
-    return (
-      <div class="message danger" role="alert">
-        <p>{words.failure.unreachable}</p>
-        <button type="button" class="button" onClick={() => setStatus("loading")}>
-          {words.retry}
-        </button>
-      </div>
-    );
-  };
-}
-
-/** Keeps the other views usable when one fails to render. */
-class ErrorBoundary extends Component<{ children: ComponentChildren }, { hasFailed: boolean }> {
-  override state = { hasFailed: false };
-
-  static override getDerivedStateFromError() {
-    return { hasFailed: true };
-  }
-
-  render() {
-    return this.state.hasFailed ? <RenderFailure /> : this.props.children;
-  }
-}
-
-function RenderFailure() {
-  const { failure, connection } = useWords();
-  return (
-    <div class="message danger" role="alert">
-      <p>{failure.crashed}</p>
-      <button type="button" class="button" onClick={() => location.reload()}>
-        {connection.reload}
-      </button>
-    </div>
-  );
-}
-
 function Menu({ view }: { view: ViewName }) {
   const { views, mainMenu } = useWords();
   const names = (Object.keys(MENU) as (keyof typeof MENU)[]).filter(
@@ -258,106 +194,5 @@ function Menu({ view }: { view: ViewName }) {
         </a>
       ))}
     </nav>
-  );
-}
-
-/** Edits are usually sent within a moment, which is not worth mentioning. */
-const MENTION_AFTER_MS = 3_000;
-
-function ConnectionBanner() {
-  const { connection: words, errors } = useWords();
-  const problem = useValue(connectionProblem);
-  const { pending } = useValue(subscriptionList);
-  const [isOffline, setOffline] = useState(!navigator.onLine);
-  useEffect(() => {
-    const onChange = () => setOffline(!navigator.onLine);
-    addEventListener("online", onChange);
-    addEventListener("offline", onChange);
-    return () => {
-      removeEventListener("online", onChange);
-      removeEventListener("offline", onChange);
-    };
-  }, []);
-  const isPending = pending > 0;
-  const [isWaiting, setWaiting] = useState(false);
-  useEffect(() => {
-    const timer = setTimeout(() => setWaiting(isPending), isPending ? MENTION_AFTER_MS : 0);
-    return () => clearTimeout(timer);
-  }, [isPending]);
-  return (
-    <div role="status">
-      {(isOffline || problem || (isWaiting && isPending)) && (
-        <p class="banner">
-          {isOffline ? words.offline : problem === "disabled" ? errors["account-disabled"] : problem && words[problem]}
-          {isPending && <strong>{format(words.waiting, { n: pending })}</strong>}
-          {problem === "blocked" && (
-            <button type="button" class="link" onClick={() => location.reload()}>
-              {words.reload}
-            </button>
-          )}
-        </p>
-      )}
-    </div>
-  );
-}
-
-const MAX_REFUSALS = 5;
-
-/** Edits that were made earlier, perhaps offline, and that the server does not accept. */
-function Refusals() {
-  const words = useWords();
-  const all = useValue(refusals);
-  const { items } = useValue(subscriptionList);
-  useRestoreFocus(all.length > 0);
-  if (all.length === 0) return null;
-  return (
-    <div class="message danger refusals" role="alert">
-      <p>{format(words.list.refused, { n: all.length })}</p>
-      <IconButton icon="close" label={words.close} onClick={() => updateRefusals(() => [])} />
-      <ul>
-        {all.slice(0, MAX_REFUSALS).map(({ operation, error }, index) => {
-          const { id, feedUrl = items.find((item) => item.id === id)?.feedUrl } = { feedUrl: undefined, ...operation };
-          return (
-            <li key={index}>
-              {feedUrl !== undefined && `${shortName(feedUrl)}: `}
-              {isolate(explainCode(error.code, error.detail ?? error.title))}
-            </li>
-          );
-        })}
-      </ul>
-    </div>
-  );
-}
-
-function Notices() {
-  const words = useWords();
-  const current = useValue(notice);
-  const announced = useValue(announcement);
-  return (
-    <>
-      <div class="visually-hidden" role="status">
-        {announced}
-      </div>
-      <div
-        class="notices"
-        role="status"
-        onMouseEnter={pauseNotice}
-        onMouseLeave={resumeNotice}
-        onFocusIn={pauseNotice}
-        onFocusOut={resumeNotice}
-      >
-        {current && (
-          <div class="notice">
-            <span>{current.text}</span>
-            {current.action && (
-              <button type="button" class="link" onClick={runNoticeAction}>
-                {current.action.label}
-              </button>
-            )}
-            <IconButton icon="close" label={words.close} onClick={dismissNotice} />
-          </div>
-        )}
-      </div>
-    </>
   );
 }

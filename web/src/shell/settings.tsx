@@ -18,18 +18,9 @@ function setTheme(name: Theme): void {
 }
 
 export function Settings({ onClose }: { onClose: () => void }) {
-  const { settings, list, apps } = useWords();
+  const { settings } = useWords();
   const language = getLanguage();
   const selected = useValue(theme);
-  const isEnabled = useValue(shortcutsEnabled);
-  const shortcuts: readonly (readonly [string, string])[] = [
-    ["/", list.search],
-    ["l", settings.keyList],
-    ["a", settings.keyAdd],
-    ["i", settings.keyImport],
-    ["u", settings.keyUndo],
-    ["?", settings.title],
-  ];
   return (
     <Dialog title={settings.title} onClose={onClose}>
       <div class="stack">
@@ -62,43 +53,59 @@ export function Settings({ onClose }: { onClose: () => void }) {
             ))}
           </select>
         </div>
-        <fieldset class="options keyboard-only">
-          <legend>{settings.shortcuts}</legend>
-          <label>
-            <input
-              type="checkbox"
-              checked={isEnabled}
-              onChange={({ currentTarget: { checked } }) => {
-                shortcutsEnabled.set(checked);
-                storage.set("keys", checked ? null : "off");
-              }}
-            />
-            {settings.useShortcuts}
-          </label>
-          <dl class="shortcuts">
-            {shortcuts.map(([key, action]) => (
-              <div key={key} class={isEnabled ? "" : "disabled"}>
-                <dt>
-                  <kbd>{key}</kbd>
-                </dt>
-                <dd>{action}</dd>
-              </div>
-            ))}
-            <div>
-              <dt>
-                <kbd>↑</kbd> <kbd>↓</kbd>
-              </dt>
-              <dd>{settings.keyMove}</dd>
-            </div>
-            <div>
-              <dt>
-                <kbd>F2</kbd>
-              </dt>
-              <dd>{apps.rename}</dd>
-            </div>
-          </dl>
-        </fieldset>
+        <Shortcuts />
       </div>
     </Dialog>
+  );
+}
+
+function Shortcuts() {
+  const { settings, list, apps } = useWords();
+  const isEnabled = useValue(shortcutsEnabled);
+  const shortcuts: readonly (readonly [string, string])[] = [
+    ["/", list.search],
+    ["l", settings.keyList],
+    ["a", settings.keyAdd],
+    ["i", settings.keyImport],
+    ["u", settings.keyUndo],
+    ["?", settings.title],
+  ];
+  return (
+    <fieldset class="options keyboard-only">
+      <legend>{settings.shortcuts}</legend>
+      <label>
+        <input
+          type="checkbox"
+          checked={isEnabled}
+          onChange={({ currentTarget: { checked } }) => {
+            shortcutsEnabled.set(checked);
+            storage.set("keys", checked ? null : "off");
+          }}
+        />
+        {settings.useShortcuts}
+      </label>
+      <dl class="shortcuts">
+        {shortcuts.map(([key, action]) => (
+          <div key={key} class={isEnabled ? "" : "disabled"}>
+            <dt>
+              <kbd>{key}</kbd>
+            </dt>
+            <dd>{action}</dd>
+          </div>
+        ))}
+        <div>
+          <dt>
+            <kbd>↑</kbd> <kbd>↓</kbd>
+          </dt>
+          <dd>{settings.keyMove}</dd>
+        </div>
+        <div>
+          <dt>
+            <kbd>F2</kbd>
+          </dt>
+          <dd>{apps.rename}</dd>
+        </div>
+      </dl>
+    </fieldset>
   );
 }

@@ -1,28 +1,8 @@
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
 import { useWords } from "../words/index.ts";
 import { Dialog } from "./components.tsx";
-import { explainError } from "./errors.ts";
 import { Problem } from "./problem.tsx";
-
-/** Runs `work` when a form is submitted, one at a time. */
-export function useSubmit(work: () => Promise<void>, explain: (cause: unknown) => string = explainError) {
-  const [isBusy, setBusy] = useState(false);
-  const [cause, setCause] = useState<unknown>(undefined);
-  const submit = async (event: Event) => {
-    event.preventDefault();
-    if (isBusy) return;
-    setBusy(true);
-    setCause(undefined);
-    try {
-      await work();
-    } catch (error) {
-      setCause(error);
-    }
-    setBusy(false);
-  };
-  return { isBusy, cause, error: cause === undefined ? undefined : explain(cause), submit };
-}
+import { useSubmit } from "./requests.ts";
 
 interface ConfirmProps {
   readonly title: string;

@@ -1,6 +1,7 @@
 import { EarmarkError } from "../../../client/src/index.ts";
 import { anonymousClient } from "../server/server.ts";
 import { useWords } from "../words/index.ts";
+import { ErrorMessage } from "./error-message.tsx";
 import { explainError } from "./errors.ts";
 import { showNotice } from "./notices.ts";
 
@@ -15,14 +16,11 @@ export function Problem({ error, explain = explainError }: ProblemProps) {
   if (error === undefined) return null;
   const isOld = error instanceof EarmarkError && error.code === "recent-sign-in-required";
   return (
-    <div class="message danger" role="alert">
-      <p>{typeof error === "string" ? error : explain(error)}</p>
-      {isOld && (
-        <button type="button" class="button" onClick={() => void signInAgain()}>
-          {account.signIn}
-        </button>
-      )}
-    </div>
+    <ErrorMessage
+      text={typeof error === "string" ? error : explain(error)}
+      action={account.signIn}
+      onAction={isOld ? signInAgain : undefined}
+    />
   );
 }
 

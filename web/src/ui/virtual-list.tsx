@@ -10,7 +10,7 @@ interface VirtualListProps {
   /** Set to a function that moves the focus to a row. */
   readonly focusRow?: { current: ((index: number) => void) | undefined };
   /** Called when a key is pressed in a row. Returns true if it handled the key. */
-  readonly onRowKey?: (key: string, index: number) => boolean;
+  readonly onRowKey?: ((key: string, index: number) => boolean) | undefined;
 }
 
 interface FocusTarget {
@@ -26,14 +26,60 @@ const FOCUSABLE = "a[href], button, input";
 /** A list of any length that renders only its visible rows. The page itself scrolls; arrow keys move between rows. */
 export function VirtualList({ count, label, height, row, focusRow, onRowKey }: VirtualListProps) {
   const list = useRef<HTMLUListElement>(null);
-  /** The focused row stays rendered, wherever the page is scrolled to. */
-  const [focused, setFocused] = useState(-1);
-  const target = useRef<FocusTarget | undefined>(undefined);
-  const lastFocus = useRef<FocusTarget | undefined>(undefined);
   const cache = useRef({ row, rows: new Map<number, ComponentChildren>() });
   const pixels = height * useRemSize();
   const { range, measure } = useVisibleRange(list, count, pixels);
   const [from, to] = range;
+
+  const show = (index: number) => {
+    const top = (list.current?.getBoundingClientRect().top ?? 0) + scrollY + index * pixels;
+    const isVisible = top > scrollY + 2 * pixels && top < scrollY + innerHeight - 3 * pixels;
+    if (isVisible) return;
+    scrollTo({ top: top - innerHeight / 2 });
+    // Without waiting for the event, so that the rows around this one are there when the next key is pressed.
+    measure();
+  };
+  const { focused, focusIndex, ...listeners } = useRowFocus({ list, count, show, onRowKey });
+  if (focusRow) focusRow.current = focusIndex;
+
+  const indexes = [];
+  if (focused >= 0 && focused < from) indexes.push(focused);
+  for (let index = from; index < Math.min(to, count); index += 1) indexes.push(index);
+  if (focused >= to && focused < count) indexes.push(focused);
+
+  // Reusing the elements of the last render saves comparing them.
+  const cached = cache.current.row === row ? cache.current.rows : undefined;
+  cache.current = { row, rows: new Map(indexes.map((index) => [index, cached?.get(index) ?? row(index)])) };
+
+  return (
+    <ul ref={list} class="rows" aria-label={label} style={{ height: `${count * pixels}px` }} {...listeners}>
+      {indexes.map((index) => (
+        <li
+          key={index}
+          class="row"
+          data-index={index}
+          aria-setsize={count}
+          aria-posinset={index + 1}
+          style={{ height: `${pixels}px`, transform: `translateY(${index * pixels}px)` }}
+        >
+          {cache.current.rows.get(index)}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+interface RowFocusOptions extends Pick<VirtualListProps, "count" | "onRowKey"> {
+  readonly list: { readonly current: Element | null };
+  /** Scrolls the page to the row. */
+  readonly show: (index: number) => void;
+}
+
+/** Moves the focus between rows. The one that has it stays rendered, wherever the page is scrolled to. */
+function useRowFocus({ list, count, show, onRowKey }: RowFocusOptions) {
+  const [focused, setFocused] = useState(-1);
+  const target = useRef<FocusTarget | undefined>(undefined);
+  const lastFocus = useRef<FocusTarget | undefined>(undefined);
 
   useLayoutEffect(() => {
     const last = lastFocus.current;
@@ -56,20 +102,13 @@ export function VirtualList({ count, label, height, row, focusRow, onRowKey }: V
   const moveTo = (next: FocusTarget) => {
     target.current = next;
     setFocused(next.index);
-    const top = (list.current?.getBoundingClientRect().top ?? 0) + scrollY + next.index * pixels;
-    const isVisible = top > scrollY + 2 * pixels && top < scrollY + innerHeight - 3 * pixels;
-    if (isVisible) return;
-    scrollTo({ top: top - innerHeight / 2 });
-    // Without waiting for the event, so that the rows around this one are there when the next key is pressed.
-    measure();
+    show(next.index);
   };
-  if (focusRow) {
-    focusRow.current = (index) => {
-      moveTo({ index, control: Number.POSITIVE_INFINITY });
-      // If the row is rendered already, no effect follows.
-      focusTarget();
-    };
-  }
+  const focusIndex = (index: number) => {
+    moveTo({ index, control: Number.POSITIVE_INFINITY });
+    // If the row is rendered already, no effect follows.
+    focusTarget();
+  };
 
   const onKeyDown = (event: KeyboardEvent) => {
     const { target: element, key } = event;
@@ -84,48 +123,17 @@ export function VirtualList({ count, label, height, row, focusRow, onRowKey }: V
     const start = target.current ?? focusTargetOf(item, element);
     moveTo({ ...start, index: Math.max(0, Math.min(count - 1, start.index + step)) });
   };
-
-  const indexes = [];
-  if (focused >= 0 && focused < from) indexes.push(focused);
-  for (let index = from; index < Math.min(to, count); index += 1) indexes.push(index);
-  if (focused >= to && focused < count) indexes.push(focused);
-
-  // Reusing the elements of the last render saves comparing them.
-  const cached = cache.current.row === row ? cache.current.rows : undefined;
-  cache.current = { row, rows: new Map(indexes.map((index) => [index, cached?.get(index) ?? row(index)])) };
-
-  return (
-    <ul
-      ref={list}
-      class="rows"
-      aria-label={label}
-      style={{ height: `${count * pixels}px` }}
-      onKeyDown={onKeyDown}
-      onFocusIn={({ target: element }) => {
-        const item = element instanceof Element && element.closest<HTMLElement>("[data-index]");
-        if (!item) return;
-        lastFocus.current = focusTargetOf(item, element);
-        setFocused(lastFocus.current.index);
-      }}
-      onFocusOut={({ relatedTarget }) => {
-        if (relatedTarget !== null) lastFocus.current = undefined;
-        setFocused(-1);
-      }}
-    >
-      {indexes.map((index) => (
-        <li
-          key={index}
-          class="row"
-          data-index={index}
-          aria-setsize={count}
-          aria-posinset={index + 1}
-          style={{ height: `${pixels}px`, transform: `translateY(${index * pixels}px)` }}
-        >
-          {cache.current.rows.get(index)}
-        </li>
-      ))}
-    </ul>
-  );
+  const onFocusIn = ({ target: element }: FocusEvent) => {
+    const item = element instanceof Element && element.closest<HTMLElement>("[data-index]");
+    if (!item) return;
+    lastFocus.current = focusTargetOf(item, element);
+    setFocused(lastFocus.current.index);
+  };
+  const onFocusOut = ({ relatedTarget }: FocusEvent) => {
+    if (relatedTarget !== null) lastFocus.current = undefined;
+    setFocused(-1);
+  };
+  return { focused, focusIndex, onKeyDown, onFocusIn, onFocusOut };
 }
 
 /** `range` has the first row to render, and the one after the last; `measure` updates it. */
