@@ -14,7 +14,15 @@ const built = path.join(web, "dist");
 const marker = path.join(built, "built-from");
 const DOCUMENTATION = ["docs", "../docs/api.md", "../docs/accounts.md", "../docs/openapi"];
 const SOURCES = [
-  ...["package-lock.json", "index.html", "vite.config.ts", "public", "src", "../client/src", "../src/util/control-characters.ts"],
+  ...[
+    "package-lock.json",
+    "index.html",
+    "vite.config.ts",
+    "public",
+    "src",
+    "../client/src",
+    "../src/util/control-characters.ts",
+  ],
   ...DOCUMENTATION,
 ];
 

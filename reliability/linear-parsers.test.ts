@@ -8,11 +8,24 @@ import { People } from "../src/accounts/administration.ts";
 import { readName } from "../src/accounts/names.ts";
 import { validatePassword } from "../src/accounts/passwords.ts";
 import { readConfig } from "../src/config/config.ts";
-import { readNewPassword, readNewToken, readSignIn, readSignUp, validateLabel } from "../src/http/api/documents/accounts.ts";
+import {
+  readNewPassword,
+  readNewToken,
+  readSignIn,
+  readSignUp,
+  validateLabel,
+} from "../src/http/api/documents/accounts.ts";
 import { readAdminAction, readInvitation, readPasswordReset } from "../src/http/api/documents/administration.ts";
 import { readFeedSearch } from "../src/http/api/documents/feed-searches.ts";
 import { readOperations } from "../src/http/api/documents/operations.ts";
 import { readSubscription } from "../src/http/api/documents/subscriptions.ts";
+import {
+  readChangesQuery,
+  readFieldsQuery,
+  readImportQuery,
+  readListQuery,
+  readRemovalsQuery,
+} from "../src/http/api/queries.ts";
 import { createAuthentication } from "../src/http/auth/authenticate.ts";
 import { MAX_COOKIE_BYTES, readCookies } from "../src/http/auth/cookies.ts";
 import { createJwtVerifier } from "../src/http/auth/jwt-verifier.ts";
@@ -23,7 +36,6 @@ import { idOf, pathOf, Router, route, routeOf, toOriginForm } from "../src/http/
 import { parseJson } from "../src/jsonapi/json.ts";
 import { ATOMIC, JSON_API } from "../src/jsonapi/media-type.ts";
 import { requireAccept, requireContentType } from "../src/jsonapi/negotiation.ts";
-import { readChangesQuery, readFieldsQuery, readImportQuery, readListQuery, readRemovalsQuery } from "../src/http/api/queries.ts";
 import { readPageQuery, requireNoQuery } from "../src/jsonapi/query.ts";
 import { guidOf, MAX_FEED_URL, readFeedUrl } from "../src/lists/feed-url.ts";
 import { readOpml } from "../src/opml/read.ts";

@@ -2,7 +2,13 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { RequestFailure } from "../../src/errors/catalog.ts";
 import { writeSubscriptionPage } from "../../src/http/api/documents/subscriptions.ts";
-import { type ListQuery, readChangesQuery, readFieldsQuery, readImportQuery, readListQuery } from "../../src/http/api/queries.ts";
+import {
+  type ListQuery,
+  readChangesQuery,
+  readFieldsQuery,
+  readImportQuery,
+  readListQuery,
+} from "../../src/http/api/queries.ts";
 import { readPageQuery, requireNoQuery } from "../../src/jsonapi/query.ts";
 import { readFeedUrl } from "../../src/lists/feed-url.ts";
 import { QUERIES } from "./corpora.ts";
