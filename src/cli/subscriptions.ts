@@ -12,10 +12,14 @@ import { readFolder, readTitle } from "../lists/details.ts";
 import { InvalidOpml } from "../opml/entry.ts";
 import { readImportFile } from "../opml/read-import-file.ts";
 import { UserError } from "../util/user-error.ts";
-import { type ListLocation, openSubscriptionList, type SubscriptionList, shorten } from "./subscription-list.ts";
+import {
+  type ListLocation,
+  MAX_FILE,
+  openSubscriptionList,
+  type SubscriptionList,
+  shorten,
+} from "./subscription-list.ts";
 import type { Terminal } from "./terminal.ts";
-
-const MAX_INPUT = 64 * 1024 * 1024;
 
 /** Exit codes. */
 const SUCCESS = 0;
@@ -35,6 +39,8 @@ export async function withList<T>(
       throw new UserError(
         "The server rejected the token (401). Set EARMARK_TOKEN to a valid one, or EARMARK_TOKEN_FILE to a file that contains it.",
       );
+    if (error instanceof EarmarkError && location.server === undefined)
+      throw new UserError(error.detail ?? error.title);
     if (error instanceof EarmarkError)
       throw new UserError(`The server returned an error: ${shorten(error.message.replace(/\.$/, ""))}.`);
     if (error instanceof NetworkError) {
@@ -60,7 +66,7 @@ export async function add(
     if (url !== "-") given.push(url);
     else
       given.push(
-        ...(await terminal.read("-", MAX_INPUT))
+        ...(await terminal.read("-", MAX_FILE))
           .toString()
           .split(/\r?\n/)
           .map((line) => line.trim())
@@ -318,7 +324,7 @@ export async function importFile(
   path: string,
   { dryRun, asJson }: { readonly dryRun: boolean; readonly asJson: boolean },
 ): Promise<number> {
-  const bytes = await terminal.read(path, MAX_INPUT);
+  const bytes = await terminal.read(path, MAX_FILE);
   try {
     // Throws if the file is invalid, before a database is created.
     readImportFile(bytes);

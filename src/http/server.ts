@@ -1,11 +1,12 @@
 import { once } from "node:events";
 import type { IncomingMessage } from "node:http";
 import { type AddressInfo, isIPv6 } from "node:net";
-import type { Writable } from "node:stream";
+import { type Duplex, duplexPair, type Writable } from "node:stream";
 import { type LoggerOptions, pino } from "pino";
 import { NOBODY } from "../accounts/account-store.ts";
 import { Accounts } from "../accounts/accounts.ts";
 import { People } from "../accounts/administration.ts";
+import { LOCAL_USER, type UserId } from "../accounts/caller.ts";
 import type { MonotonicClock } from "../accounts/rate-limits.ts";
 import { AppSignIn } from "../apps/sign-in.ts";
 import { AppSync } from "../apps/sync.ts";
@@ -50,6 +51,8 @@ export interface ServerOptions {
   /** Of the rate limits within this process; for tests. */
   readonly limiterClock?: MonotonicClock | undefined;
   readonly version?: string;
+  /** Whose list a server without accounts serves. */
+  readonly localUser?: UserId;
 }
 
 export interface Server {
@@ -57,12 +60,14 @@ export interface Server {
   readonly routes: readonly Route[];
   /** Resolves to the URL of the server. */
   listen(host: string, port: number): Promise<string>;
+  /** The client's end of a connection within this process. */
+  readonly connect: () => Duplex;
   /** Reports "not ready", finishes the requests of open connections, then closes them. */
   drain(): Promise<void>;
 }
 
 export function createServer(options: ServerOptions): Server {
-  const { config, store, metrics, clock, limiterClock, version = "0" } = options;
+  const { config, store, metrics, clock, limiterClock, version = "0", localUser = LOCAL_USER } = options;
   let isDraining = false;
   metrics?.watchSize(async () => estimateSize(await store.sample(SAMPLE_USERS)));
   metrics?.watchConnections(store.connections);
@@ -97,7 +102,7 @@ export function createServer(options: ServerOptions): Server {
   const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
   const authenticate =
     accounts === undefined || people === undefined || config.accounts === undefined
-      ? createLocalAuthentication(clock, config.metricsToken)
+      ? createLocalAuthentication(localUser, clock, config.metricsToken)
       : createAuthentication({
           accounts,
           people,
@@ -212,6 +217,12 @@ export function createServer(options: ServerOptions): Server {
       scheduler?.start();
       const { address, port: boundPort } = server.address() as AddressInfo;
       return `http://${isIPv6(address) ? `[${address}]` : address}:${boundPort}`;
+    },
+    connect() {
+      const [client, connection] = duplexPair();
+      client.once("close", () => connection.destroy());
+      server.emit("connection", connection);
+      return client;
     },
     async drain() {
       isDraining = true;

@@ -3,7 +3,7 @@ import { NOBODY, type StoredAccount } from "../../accounts/account-store.ts";
 import { type Accounts, hashSecret, TOKEN_PREFIX, type VerifiedCredential } from "../../accounts/accounts.ts";
 import type { People } from "../../accounts/administration.ts";
 import { isActiveAdmin } from "../../accounts/administration-store.ts";
-import { type Actor, asUser, LOCAL_USER, type UserId } from "../../accounts/caller.ts";
+import { type Actor, asUser, type UserId } from "../../accounts/caller.ts";
 import { findIdentifiedUser } from "../../accounts/linked-users.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import { type MonotonicClock, type Rate, RateLimiter } from "../../accounts/rate-limits.ts";
@@ -29,11 +29,15 @@ export function readBearer(header: string): string | undefined {
   return BEARER.exec(header)?.[1];
 }
 
-/** Without accounts every request belongs to the local user. */
-export function createLocalAuthentication(clock: () => Date, metricsToken: string | undefined): Authenticate {
+/** Without accounts every request belongs to the same user. */
+export function createLocalAuthentication(
+  user: UserId,
+  clock: () => Date,
+  metricsToken: string | undefined,
+): Authenticate {
   const requireMetricsToken = createMetricsCheck(metricsToken);
   const localPrincipal: Principal = {
-    ...asUser(LOCAL_USER),
+    ...asUser(user),
     credential: undefined,
     get authenticatedAt() {
       return clock();
