@@ -13,7 +13,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 function copyProject(): string {
   const project = join(temporaryFolder(), "earmark");
   mkdirSync(project);
-  for (const name of ["package.json", "package-lock.json", "tsconfig.json", "bin", "client"])
+  for (const name of ["package.json", "package-lock.json", "tsconfig.json", "bin", "client", "docs", "src/util"])
     cpSync(join(ROOT, name), join(project, name), { recursive: true });
   mkdirSync(join(project, "web"));
   for (const name of readdirSync(join(ROOT, "web")))

@@ -111,7 +111,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       "src/http/wire",
     ],
     ...["src/jsonapi", "src/lists", "src/opml", "src/podcasts", "src/store", "src/util"],
-    ...node("buffer", "fs", "path", "readline/promises", "stream", "timers/promises", "url", "util"),
+    ...node("buffer", "fs", "http", "path", "readline/promises", "stream", "timers/promises", "url", "util"),
   ],
   "src/main.ts": ["src/cli", ...node("os", "v8")],
   "client/src": [],

@@ -189,7 +189,7 @@ test("config: a secret in a file → read without its trailing line break", () =
       EARMARK_ADMIN_USER: "ann",
       EARMARK_ADMIN_PASSWORD_FILE: "/run/secrets/password",
       EARMARK_METRICS: "true",
-      EARMARK_METRICS_TOKEN_FILE: "../token",
+      EARMARK_METRICS_TOKEN_FILE: "./token",
     },
     files,
   );
