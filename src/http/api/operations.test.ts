@@ -228,7 +228,7 @@ test("operations: an id that is not a UUID → 400", async () => {
     ID.replace("9", "９"),
     ID.replace("9", "٩"),
     ID.replace("a", "а"),
-    "../../../x",
+    "../../x",
     "%2e%2e",
     "1;DROP TABLE",
     "' OR 1=1--",

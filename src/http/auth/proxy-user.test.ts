@@ -29,7 +29,7 @@ suite("header of a proxy", () => {
   });
 
   test("header: unknown or invalid name → no account, and none is created", async () => {
-    for (const name of ["carol", "ann, bob", "ann bob", "oidc:ann", "ann\u00aa", "ã¤nn", "x".repeat(65), "../../ann"])
+    for (const name of ["carol", "ann, bob", "ann bob", "oidc:ann", "ann\u00aa", "ã¤nn", "x".repeat(65), "../ann"])
       assert.deepEqual(codeOf(await server.call("GET", "/v1/me", as(name))), "no-account", name);
     const twice = await server.call("GET", "/v1/me", { headers: { "Remote-User": ["ann", "bob"] } });
     assert.equal(codeOf(twice), "no-account");

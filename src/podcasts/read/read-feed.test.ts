@@ -34,7 +34,7 @@ const FULL = rss(
   <title>Title</title><link>https://a.example/</link><language>de_DE</language>
   <description><![CDATA[<p>One &amp; two</p><p>three</p>]]></description>
   <itunes:author>Author</itunes:author>
-  <itunes:image href="../../large.jpg?a=1&amp;b=2"/>
+  <itunes:image href="../large.jpg?a=1&amp;b=2"/>
   <podcast:guid>917393E3-1B1E-5CEF-ACE4-EDAA54E1F810</podcast:guid>
   <itunes:new-feed-url>https://b.example/feed</itunes:new-feed-url>
   <item><title>Item</title><itunes:image href="/item.jpg"/><link>https://a.example/item</link></item>`,
