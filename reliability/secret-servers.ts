@@ -17,13 +17,10 @@ export async function startVerbose(settings: Headers): Promise<RunningServer> {
     EARMARK_ADMIN_USER: canary("EARMARK_ADMIN_USER"),
     EARMARK_ADMIN_PASSWORD: canary("EARMARK_ADMIN_PASSWORD"),
     EARMARK_LOG_LEVEL: "debug",
-    // Some requests are slow, and have another line.
-    EARMARK_SLOW_REQUEST_MS: "20",
     EARMARK_METRICS: "true",
     EARMARK_METRICS_TOKEN: METRICS_TOKEN,
     EARMARK_TRUSTED_PROXIES: "127.0.0.1",
     EARMARK_CORS_ORIGINS: "https://app.example",
-    EARMARK_HEADERS_TIMEOUT_MS: "2000",
     ...settings,
   });
 }

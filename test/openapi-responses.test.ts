@@ -16,7 +16,6 @@ const SETTINGS = {
   EARMARK_METRICS: "true",
   EARMARK_METRICS_TOKEN: "what-only-prometheus-knows",
   EARMARK_MAX_BODY_BYTES: "2048",
-  EARMARK_MAX_IMPORT_BYTES: "2048",
   EARMARK_MAX_OPERATIONS: "9",
 };
 const BASE_PATH = "/ear.mark";
@@ -53,6 +52,7 @@ const named = (id: string, attributes: object) => one("subscription", { id, attr
 const feed = (id: string, feed_url: string) => named(id, { feed_url });
 const operations = (...all: readonly unknown[]) => JSON.stringify({ "atomic:operations": all });
 const LONG = " ".repeat(17_000);
+const LONG_FILE = " ".repeat(16 * 1024 * 1024 + 1);
 
 /** Requests for subscriptions, with accounts and without. */
 function listCases(credentials: Headers): readonly Case[] {
@@ -161,7 +161,7 @@ function listCases(credentials: Headers): readonly Case[] {
     ["POST /v1/imports", 200, opml, file, "/v1/imports?dryRun=true"],
     ["POST /v1/imports", 400, opml, file, "/v1/imports?dryRun=maybe"],
     ["POST /v1/imports", 422, opml, "This is no file."],
-    ["POST /v1/imports", 413, opml, LONG],
+    ["POST /v1/imports", 413, opml, LONG_FILE],
     ["POST /v1/imports", 415, plain, file],
     ["POST /v1/imports", 406, { ...opml, Accept: "text/html" }, file],
     ["GET /v1/me", 200, credentials],

@@ -20,7 +20,7 @@ import {
   until,
   visit,
 } from "./support/page.ts";
-import { add, startServer } from "./support/server.ts";
+import { add, startServerWith } from "./support/server.ts";
 import { en, format } from "./support/words.ts";
 
 const { outcome } = en;
@@ -56,7 +56,7 @@ async function read(download: Download): Promise<string> {
 
 describe("import", { concurrency: 3 }, () => {
   test("import: files of all kinds, one after the other → an outcome for each feed", async (t) => {
-    const server = await startServer({ EARMARK_MAX_IMPORT_BYTES: "65536" });
+    const server = await startServerWith({ limits: { maxImportBytes: 65_536 } });
     const { page, allow, finish } = await visit({ server, at: "import", theme: "dark" });
     allow(/^response: (413|422) POST/);
     const list: string[] = [];

@@ -317,7 +317,7 @@ test(`host: ${FEEDS} feeds of one host, two processes → never two at a time, e
   const server = await startServer();
   const publisher = await startFeeds();
   const urls = Array.from({ length: FEEDS }, (_, index) => publisher.feed(`/${index}`, { title: `${index}` }));
-  const options = { hostPauseMs: isPostgres ? 5 : 0, createScaler: undefined, clock: () => new Date() };
+  const options = { hostPauseMs: isPostgres ? 5 : 0, clock: () => new Date() };
   const first = startFetching(server.store, options);
   const second = isPostgres
     ? startFetching(await openStore(server.databaseUrl, { connections: 3 }), options)

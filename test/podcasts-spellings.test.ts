@@ -17,7 +17,6 @@ const { store } = await startServer();
 async function start(options: Partial<SchedulerOptions> = {}) {
   const fetching = startFetching(store, {
     createFetcher: async () => new Fetcher({ networks: [THIS_MACHINE], userAgent: "Earmark/0 (test)" }),
-    createScaler: undefined,
     ...options,
   });
   after(() => fetching.close());

@@ -29,10 +29,7 @@ const data = `${temporaryFolder()}/a/b`;
 const running = await start({ DATABASE_URL: `file:${data}/earmark.db` });
 
 async function stopDuringRequest(): Promise<number | string> {
-  const server = await serveInProcess({
-    DATABASE_URL: `file:${temporaryFolder()}/earmark.db`,
-    EARMARK_REQUEST_TIMEOUT_MS: "600000",
-  });
+  const server = await serveInProcess({ DATABASE_URL: `file:${temporaryFolder()}/earmark.db` });
   const slow = connect(server.port, "127.0.0.1").on("error", () => undefined);
   slow.write(
     `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 100\r\n\r\n{`,

@@ -12,7 +12,7 @@ import {
   signUp,
   subscription,
 } from "./support/browser-requests.ts";
-import { ATOMIC, type HttpResponse, newId, PLAIN, startServer } from "./support/server.ts";
+import { ATOMIC, type HttpResponse, newId, PLAIN, startServer, startServerWith } from "./support/server.ts";
 
 suite("security headers", () => {
   const EXPECTED = {
@@ -99,7 +99,7 @@ suite("security headers", () => {
   });
 
   test("security headers: errors of the HTTP parser → have them", async () => {
-    const { port } = await startServer({ EARMARK_HEADERS_TIMEOUT_MS: "300" });
+    const { port } = await startServerWith({ limits: { headersTimeoutMs: 300 } });
     const cases = [
       [400, "this is not HTTP\r\n\r\n"],
       [400, "GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 1\r\n\r\n"],

@@ -71,8 +71,9 @@ test("database: no DATABASE_URL, but a database in the current folder → used, 
   assert.ok(stderr.startsWith(`Warning: Using file:${path}, which is in the current folder.`), stderr);
 });
 
-test("database: an old setting → works, with a warning on stderr", async () => {
-  const { code, stderr } = await runInProcess(["config"], { EARMARK_OPEN: "1" });
+test("database: a setting that no longer has an effect → works, with a warning on stderr", async () => {
+  const { code, stdout, stderr } = await runInProcess(["config"], { EARMARK_SLOW_REQUEST_MS: "1" });
   assert.equal(code, 0);
-  assert.equal(stderr, "Warning: EARMARK_OPEN is deprecated; use EARMARK_ALLOW_ANONYMOUS.\n");
+  assert.equal(stderr, "Warning: EARMARK_SLOW_REQUEST_MS no longer has an effect; remove it.\n");
+  assert.doesNotMatch(stdout, /SLOW_REQUEST/);
 });

@@ -142,13 +142,12 @@ function reasonOf(error: unknown): string {
 
 function checkFetching({ fetch }: Config): Finding[] {
   if (fetch === undefined) return [{ state: "ok", what: "Feeds are not fetched (EARMARK_FETCH_FEEDS=false)" }];
-  if (!fetch.artwork) return [{ state: "ok", what: "Feeds are fetched without artwork (EARMARK_ARTWORK=false)" }];
   if (isInstalled("sharp")) return [{ state: "ok", what: "Feeds are fetched, with artwork" }];
   return [
     {
       state: "warning",
       what: "Feeds are fetched without artwork, because the package sharp is not installed",
-      advice: "Run `npm install`, or set EARMARK_ARTWORK=false.",
+      advice: "Run `npm install`.",
     },
   ];
 }

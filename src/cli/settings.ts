@@ -1,11 +1,11 @@
-import { replaceDeprecated, SECRETS, SETTINGS } from "../config/settings.ts";
+import { SECRETS, SETTINGS } from "../config/settings.ts";
 import { displayNameOf } from "../store/shared/options.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Prints every setting with its value and source. Secrets are hidden. */
 export async function showSettings(terminal: Terminal, asJson: boolean): Promise<void> {
-  const { databaseUrl } = terminal.context.config();
-  const { environment } = replaceDeprecated(terminal.context.environment);
+  const { environment, config } = terminal.context;
+  const { databaseUrl } = config();
   for (const [name, [defaultValue]] of Object.entries(SETTINGS)) {
     const file = environment[`${name}_FILE`];
     const source = file ? `file ${file}` : environment[name] ? "environment" : "default";

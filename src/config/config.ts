@@ -5,10 +5,10 @@ import {
   ACCOUNT_SETTINGS,
   type Environment,
   isAllowedVariable,
-  replaceDeprecated,
   SECRETS,
   SETTINGS,
   type Setting,
+  warnOfRemoved,
 } from "./settings.ts";
 
 export interface Config {
@@ -29,6 +29,7 @@ export interface Config {
   readonly corsOrigins: readonly string[];
   readonly logLevel: LogLevel;
   readonly logFormat: LogFormat;
+  /** Requests that take longer are logged. */
   readonly slowRequestMs: number;
   readonly metrics: boolean;
   /** The bearer token for metrics; undefined if none is needed. */
@@ -79,11 +80,6 @@ export interface OidcLoginConfig {
 export interface FetchConfig {
   /** CIDRs that may be fetched from although they are not public. */
   readonly networks: readonly string[];
-  readonly concurrency: number;
-  readonly intervalHours: number;
-  /** Empty for the default. */
-  readonly userAgent: string;
-  readonly artwork: boolean;
 }
 
 /** Limits for clients. */
@@ -122,8 +118,7 @@ export interface ConfigFiles {
 }
 
 /** Reads the settings from an environment. Relative paths start at `folder`. */
-export function readConfig(given: Environment, folder: string, files?: ConfigFiles): Config {
-  const { environment, warnings } = replaceDeprecated(given);
+export function readConfig(environment: Environment, folder: string, files?: ConfigFiles): Config {
   const reader = new SettingsReader(environment, folder, files);
   const database = readDatabase(reader, folder, files);
   const config: Config = {
@@ -135,14 +130,14 @@ export function readConfig(given: Environment, folder: string, files?: ConfigFil
     ...readNetwork(reader),
     logLevel: reader.oneOf("EARMARK_LOG_LEVEL", LOG_LEVELS),
     logFormat: reader.oneOf("EARMARK_LOG_FORMAT", LOG_FORMATS),
-    slowRequestMs: reader.number("EARMARK_SLOW_REQUEST_MS", 1, 3_600_000),
+    slowRequestMs: 1_000,
     metrics: reader.flag("EARMARK_METRICS"),
     metricsToken: reader.text("EARMARK_METRICS_TOKEN") || undefined,
     removalRetentionDays: reader.number("EARMARK_REMOVAL_RETENTION_DAYS", 1, 36_500),
     limits: readLimits(reader),
     fetch: readFetch(reader),
     accounts: readAccounts(reader),
-    warnings: [...warnings, ...database.warnings],
+    warnings: [...warnOfRemoved(environment), ...database.warnings],
   };
   checkCombinations(reader, config);
   if (reader.problems.length > 0) throw new ConfigError(reader.problems);
@@ -213,8 +208,8 @@ class SettingsReader {
 }
 
 /**
- * The default is in the installation folder, so that every command finds it from anywhere. Version 0.1 had it in the
- * current folder; a database that is still there is used.
+ * The default is in the installation folder, so that every command finds it from anywhere. A database where version 0.1
+ * had it, in the current folder, is used: otherwise the list would seem to be lost.
  */
 function readDatabase(
   reader: SettingsReader,
@@ -273,11 +268,12 @@ function readLimits(reader: SettingsReader): Limits {
   return {
     maxOperations: reader.number("EARMARK_MAX_OPERATIONS", 1, 100_000),
     maxBodyBytes: reader.number("EARMARK_MAX_BODY_BYTES", 1_024, 67_108_864),
-    maxImportBytes: reader.number("EARMARK_MAX_IMPORT_BYTES", 1_024, 67_108_864),
-    maxConnections: reader.number("EARMARK_MAX_CONNECTIONS", 1, 1_000_000),
     maxStreams: reader.number("EARMARK_MAX_STREAMS", 0, 1_000_000),
-    headersTimeoutMs: reader.number("EARMARK_HEADERS_TIMEOUT_MS", 100, 600_000),
-    requestTimeoutMs: reader.number("EARMARK_REQUEST_TIMEOUT_MS", 100, 600_000),
+    // Nobody has a reason to change these.
+    maxImportBytes: 16 * 1024 * 1024,
+    maxConnections: 10_000,
+    headersTimeoutMs: 5_000,
+    requestTimeoutMs: 15_000,
   };
 }
 
@@ -286,17 +282,7 @@ function readFetch(reader: SettingsReader): FetchConfig | undefined {
   const networks = reader.list("EARMARK_FETCH_NETWORKS");
   if (!networks.every(isNetwork))
     reader.reject("EARMARK_FETCH_NETWORKS", "IP addresses or CIDR ranges separated by commas, such as 10.0.0.0/8");
-  const userAgent = reader.text("EARMARK_FETCH_USER_AGENT");
-  if (!/^[ -~]{0,200}$/.test(userAgent))
-    reader.reject("EARMARK_FETCH_USER_AGENT", "at most 200 printable ASCII characters");
-  const config = {
-    networks,
-    concurrency: reader.number("EARMARK_FETCH_CONCURRENCY", 1, 100),
-    intervalHours: reader.number("EARMARK_FETCH_HOURS", 1, 720),
-    userAgent,
-    artwork: reader.flag("EARMARK_ARTWORK"),
-  };
-  return isOn ? config : undefined;
+  return isOn ? { networks } : undefined;
 }
 
 function readAccounts(reader: SettingsReader): AccountsConfig | undefined {
@@ -378,8 +364,6 @@ function checkCombinations(reader: SettingsReader, config: Config): void {
     reader.problems.push(
       "EARMARK_METRICS_TOKEN: required when metrics and accounts are both enabled; must have 16 to 256 letters, digits or . _ ~ + / -",
     );
-  if (reader.problems.length === 0 && config.limits.headersTimeoutMs > config.limits.requestTimeoutMs)
-    reader.reject("EARMARK_HEADERS_TIMEOUT_MS", "at most EARMARK_REQUEST_TIMEOUT_MS");
 }
 
 function isNetwork(text: string): boolean {

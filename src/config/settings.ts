@@ -72,40 +72,19 @@ export const SETTINGS = {
     "",
     "Private networks that the server may fetch from, such as 192.168.1.0/24, separated by commas. Anyone who can subscribe can make the server send requests there.",
   ],
-  EARMARK_FETCH_CONCURRENCY: [
-    "8",
-    "Maximum number of feeds that each process fetches at a time: at most half for one account, one from the same host.",
-  ],
-  EARMARK_FETCH_HOURS: ["168", "Hours until a feed is fetched again."],
-  EARMARK_FETCH_USER_AGENT: [
-    "",
-    "User-Agent of the server's requests to publishers. Default: Earmark, its version and a short description.",
-  ],
-  EARMARK_ARTWORK: ["true", "false: do not fetch artwork."],
   EARMARK_LOG_LEVEL: ["info", "fatal, error, warn, info or debug. debug logs every request."],
   EARMARK_LOG_FORMAT: [
     "auto",
     "text: readable lines; json: one JSON object per line; auto: text on a terminal, else json.",
-  ],
-  EARMARK_SLOW_REQUEST_MS: [
-    "1000",
-    "Log requests that take longer than this, at most ten successful and ten failed ones per minute.",
   ],
   EARMARK_METRICS: ["false", "true: serve Prometheus metrics at /metrics."],
   EARMARK_METRICS_TOKEN: ["", "Bearer token that Prometheus must send; required with accounts."],
   EARMARK_MAX_OPERATIONS: ["10000", "Maximum operations per request."],
   EARMARK_MAX_BODY_BYTES: [
     "8388608",
-    "Maximum size of a request body, in bytes. Does not apply to uploads of episode actions (limit: 32 MiB) or to imports.",
-  ],
-  EARMARK_MAX_IMPORT_BYTES: ["16777216", "Maximum size of an imported file, in bytes."],
-  EARMARK_MAX_CONNECTIONS: [
-    "10000",
-    "Maximum open connections; at most half this number from one IPv4 address or IPv6 /56, except from trusted proxies.",
+    "Maximum size of a request body, in bytes. Does not apply to imports (16 MiB) or to uploads of episode actions (32 MiB).",
   ],
   EARMARK_MAX_STREAMS: ["5000", "Maximum open event streams; beyond that, the server returns 503."],
-  EARMARK_HEADERS_TIMEOUT_MS: ["5000", "Timeout for receiving the headers of a request."],
-  EARMARK_REQUEST_TIMEOUT_MS: ["15000", "Timeout for receiving a whole request."],
 } as const satisfies Record<string, readonly [string, string]>;
 
 export type Setting = keyof typeof SETTINGS;
@@ -139,52 +118,29 @@ export const ACCOUNT_SETTINGS = [
 /** Settings of the command line, which the server ignores. */
 const CLIENT_SETTINGS = ["EARMARK_TOKEN", "EARMARK_TOKEN_FILE"];
 
-/** Names from version 0.1, which still work. */
-const RENAMED: Readonly<Record<string, string>> = {
-  EARMARK_OPEN: "EARMARK_ALLOW_ANONYMOUS",
-  EARMARK_FIRST_USER: "EARMARK_ADMIN_USER",
-  EARMARK_FIRST_PASSWORD: "EARMARK_ADMIN_PASSWORD",
-  EARMARK_FIRST_PASSWORD_FILE: "EARMARK_ADMIN_PASSWORD_FILE",
-};
+/** Settings of earlier versions that no longer have an effect. They stop no server that still has them. */
+const REMOVED = [
+  "EARMARK_ARTWORK",
+  "EARMARK_FETCH_CONCURRENCY",
+  "EARMARK_FETCH_HOURS",
+  "EARMARK_FETCH_USER_AGENT",
+  "EARMARK_HEADERS_TIMEOUT_MS",
+  "EARMARK_MAX_CONNECTIONS",
+  "EARMARK_MAX_IMPORT_BYTES",
+  "EARMARK_MAX_QUEUED_OPERATIONS",
+  "EARMARK_REQUEST_TIMEOUT_MS",
+  "EARMARK_SLOW_REQUEST_MS",
+];
 
-/** Settings that no longer have an effect. */
-const REMOVED = ["EARMARK_MAX_QUEUED_OPERATIONS"];
-
-/** Values from version 0.1, which still work. */
-const OLD_VALUES: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  EARMARK_ACCOUNTS: { on: "true", off: "false" },
-  EARMARK_ALLOW_ANONYMOUS: { 1: "true", 0: "false" },
-  EARMARK_METRICS: { 1: "true", 0: "false" },
-  EARMARK_SIGN_UP: { open: "true", closed: "false" },
-  EARMARK_OIDC_SIGN_UP: { open: "true", closed: "false" },
-};
-
-/** Replaces names and values from earlier versions, with a warning for each that says what to use instead. */
-export function replaceDeprecated(environment: Environment): { environment: Environment; warnings: readonly string[] } {
-  const current: Record<string, string | undefined> = { ...environment };
-  const warnings: string[] = [];
-  for (const [old, name] of Object.entries(RENAMED)) {
-    const value = current[old];
-    delete current[old];
-    if (!value) continue;
-    warnings.push(`${old} is deprecated; use ${name}.`);
-    current[name] ||= OLD_VALUES[name]?.[value] ?? value;
-  }
-  for (const name of REMOVED) {
-    if (current[name] !== undefined) warnings.push(`${name} no longer has an effect; remove it.`);
-    delete current[name];
-  }
-  for (const [name, values] of Object.entries(OLD_VALUES)) {
-    const value = current[name] ?? "";
-    if (!Object.hasOwn(values, value)) continue;
-    warnings.push(`${name}=${value} is deprecated; use ${name}=${values[value]}.`);
-    current[name] = values[value];
-  }
-  return { environment: current, warnings };
+/** A warning for each setting in the environment that no longer has an effect. */
+export function warnOfRemoved(environment: Environment): string[] {
+  const found = REMOVED.filter((name) => environment[name] !== undefined);
+  return found.map((name) => `${name} no longer has an effect; remove it.`);
 }
 
 /** Whether the environment may contain this variable: anything but an unknown EARMARK_ setting. */
 export function isAllowedVariable(name: string): boolean {
   const isFile = SECRETS.some((secret) => name === `${secret}_FILE`);
-  return !name.startsWith("EARMARK_") || name in SETTINGS || isFile || CLIENT_SETTINGS.includes(name);
+  const isKnown = name in SETTINGS || isFile || CLIENT_SETTINGS.includes(name) || REMOVED.includes(name);
+  return !name.startsWith("EARMARK_") || isKnown;
 }

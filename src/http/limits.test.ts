@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ATOMIC, add, newId, startServer } from "../../test/support/server.ts";
+import { ATOMIC, add, newId, startServer, startServerWith } from "../../test/support/server.ts";
 
 const headers = { "Content-Type": ATOMIC };
 const bodyOf = (count: number) => {
@@ -33,7 +33,7 @@ async function openFrom(address: string, port: number): Promise<Socket | undefin
 }
 
 test("connections: more than the maximum → closed, existing ones continue", async () => {
-  const { port } = await startServer({ EARMARK_MAX_CONNECTIONS: "4" });
+  const { port } = await startServerWith({ limits: { maxConnections: 4 } });
   const sockets = [];
   for (const address of ["127.0.0.1", "127.0.0.1", "127.0.0.2", "127.0.0.2"])
     sockets.push(await openFrom(address, port));
@@ -47,7 +47,7 @@ test("connections: more than the maximum → closed, existing ones continue", as
 });
 
 test("connections: more than half of the maximum from one network → closed, other networks can connect", async () => {
-  const { port } = await startServer({ EARMARK_MAX_CONNECTIONS: "6" });
+  const { port } = await startServerWith({ limits: { maxConnections: 6 } });
   const sockets = [];
   for (let count = 0; count < 3; count += 1) sockets.push(await openFrom("127.0.0.1", port));
   assert.ok(sockets.every((socket) => socket !== undefined));
@@ -63,7 +63,7 @@ test("connections: more than half of the maximum from one network → closed, ot
 });
 
 test("connections: a trusted proxy → may have all of them", async () => {
-  const { port } = await startServer({ EARMARK_MAX_CONNECTIONS: "4", EARMARK_TRUSTED_PROXIES: "127.0.0.1" });
+  const { port } = await startServerWith({ limits: { maxConnections: 4 } }, { EARMARK_TRUSTED_PROXIES: "127.0.0.1" });
   const sockets = [];
   for (let count = 0; count < 4; count += 1) sockets.push(await openFrom("127.0.0.1", port));
   assert.ok(sockets.every((socket) => socket !== undefined));
@@ -88,14 +88,14 @@ test("early response: rest of the body below 1 MiB → the connection can be reu
 });
 
 test("slow requests: one → logged", async () => {
-  const server = await startServer({ EARMARK_SLOW_REQUEST_MS: "1" });
+  const server = await startServerWith({ slowRequestMs: 1 });
   await server.call("POST", "/v1/operations", { headers, body: bodyOf(2_000) });
   assert.match(server.log(), /"level":40,.*"route":"\/v1\/operations","status":200,.*"msg":"slow request"/);
 });
 
 test("slow requests: many → ten lines per minute, then a count of those omitted", async () => {
   let now = Date.now();
-  const server = await startServer({ EARMARK_SLOW_REQUEST_MS: "1" }, () => new Date(now));
+  const server = await startServerWith({ slowRequestMs: 1 }, {}, () => new Date(now));
   const head = `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\nContent-Type: ${ATOMIC}\r\nContent-Length: 2\r\n`;
   const visit = async () => {
     const socket = connect(server.port, "127.0.0.1");

@@ -91,7 +91,7 @@ test("fail2ban: the log of a server → exactly the failed sign-ins, with their 
   const folder = temporaryFolder();
   const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}`, EARMARK_ACCOUNTS: "true" };
   await run(["user", "add", "ann", "--password-stdin"], settings, undefined, PASSWORD);
-  const server = await start({ ...settings, EARMARK_TRUSTED_PROXIES: "127.0.0.1", EARMARK_SLOW_REQUEST_MS: "1" });
+  const server = await start({ ...settings, EARMARK_TRUSTED_PROXIES: "127.0.0.1", EARMARK_LOG_LEVEL: "debug" });
   const signIn = (name: string, password: string, client: string) =>
     callServer(server.port, "POST", "/v1/sessions", {
       headers: { "Content-Type": PLAIN, "X-Forwarded-For": client, "X-Forwarded-Proto": "https" },

@@ -6,7 +6,7 @@ import { PassThrough } from "node:stream";
 import { finished } from "node:stream/promises";
 import { after } from "node:test";
 import type { MonotonicClock } from "../../src/accounts/rate-limits.ts";
-import { type Config, readConfig } from "../../src/config/config.ts";
+import { type Config, type Limits, readConfig } from "../../src/config/config.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
 import { createServer, type Server } from "../../src/http/server.ts";
 import { openStore } from "../../src/store/open.ts";
@@ -58,17 +58,25 @@ export function temporaryFolder(later: Later = after): string {
   return folder;
 }
 
+/** Values of the configuration that are not settings. */
+export interface FixedValues {
+  readonly limits?: Partial<Limits>;
+  readonly slowRequestMs?: number;
+}
+
 /** The real server with a real database and port, in this process; closed after the tests of the file. */
 export async function startServer(
   environment: Readonly<Record<string, string>> = {},
   clock: () => Date = () => new Date(),
   later: Later = after,
   limiterClock?: MonotonicClock,
+  { limits, ...fixed }: FixedValues = {},
 ): Promise<TestServer> {
   const folder = temporaryFolder(later);
   const databaseUrl = (await postgres?.migratedDatabase()) ?? "file:earmark.db";
   const settings = { PORT: "0", DATABASE_URL: databaseUrl, EARMARK_FETCH_FEEDS: "false", ...environment };
-  const config: Config = readConfig(settings, folder);
+  const read = readConfig(settings, folder);
+  const config: Config = { ...read, ...fixed, limits: { ...read.limits, ...limits } };
   const store = await openStore(config.databaseUrl, {
     connections: config.databaseConnections,
   });
@@ -109,6 +117,15 @@ export async function startServer(
     operate: (operations) => operate(call, operations),
     close,
   };
+}
+
+/** As startServer, with other values for what is not a setting. */
+export function startServerWith(
+  values: FixedValues,
+  environment?: Readonly<Record<string, string>>,
+  clock?: () => Date,
+): Promise<TestServer> {
+  return startServer(environment, clock, undefined, undefined, values);
 }
 
 /** Posts operations and returns their results. */

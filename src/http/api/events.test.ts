@@ -12,7 +12,15 @@ import {
   start,
 } from "../../../test/support/http-accounts.ts";
 import { run } from "../../../test/support/process.ts";
-import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "../../../test/support/server.ts";
+import {
+  ATOMIC,
+  add,
+  newId,
+  PLAIN,
+  startServer,
+  startServerWith,
+  type TestServer,
+} from "../../../test/support/server.ts";
 
 const shared = await start();
 const NEXTCLOUD = "/index.php/apps/gpoddersync/subscription_change/create";
@@ -189,7 +197,7 @@ describe("events", () => {
   });
 
   test("metrics: a long stream → not logged as slow, not in the request durations; has metrics of its own", async () => {
-    const server = await startServer({ EARMARK_METRICS: "true", EARMARK_SLOW_REQUEST_MS: "1" });
+    const server = await startServerWith({ slowRequestMs: 1 }, { EARMARK_METRICS: "true" });
     const stream = await openEvents(server.port);
     await stream.until(await addFeeds(server));
     const open = (await server.call("GET", "/metrics")).text;

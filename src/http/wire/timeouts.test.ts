@@ -15,14 +15,11 @@ import {
   open,
   total,
 } from "../../../test/support/raw-client.ts";
-import { ATOMIC, PLAIN, startServer } from "../../../test/support/server.ts";
+import { ATOMIC, PLAIN, startServerWith } from "../../../test/support/server.ts";
 
-const shortTimeouts = await startServer({ EARMARK_HEADERS_TIMEOUT_MS: "300", EARMARK_REQUEST_TIMEOUT_MS: "900" });
+const shortTimeouts = await startServerWith({ limits: { headersTimeoutMs: 300, requestTimeoutMs: 900 } });
 /** Leaves a busy machine time to receive the headers. */
-const shortRequestTimeout = await startServer({
-  EARMARK_HEADERS_TIMEOUT_MS: "2500",
-  EARMARK_REQUEST_TIMEOUT_MS: "3000",
-});
+const shortRequestTimeout = await startServerWith({ limits: { headersTimeoutMs: 2_500, requestTimeoutMs: 3_000 } });
 
 describe("timeouts", { concurrency: true }, () => {
   test("timeout: body shorter than its length → 408, nothing stored", async () => {

@@ -3,7 +3,8 @@ import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import type { FeedOutcome } from "../read/feed.ts";
 import { type ScheduledStore, Scheduler } from "./scheduler.ts";
 
-const HOUR_MS = 60 * 60 * 1_000;
+const CONCURRENCY = 8;
+const INTERVAL_MS = 7 * 24 * 60 * 60 * 1_000;
 
 export interface CreateSchedulerOptions {
   readonly store: ScheduledStore;
@@ -16,15 +17,14 @@ export interface CreateSchedulerOptions {
   readonly onFetch: ((outcome: FeedOutcome, seconds: number) => void) | undefined;
 }
 
-/** Creates the scheduler with the real fetcher and artwork scaler, as configured. They are loaded on demand. */
-export function createScheduler(config: FetchConfig, options: CreateSchedulerOptions): Scheduler {
+/** Creates the scheduler with the real fetcher and artwork scaler. They are loaded on demand. */
+export function createScheduler({ networks }: FetchConfig, options: CreateSchedulerOptions): Scheduler {
   const { store, version, clock, log, onFetch } = options;
-  const { networks, concurrency, intervalHours, artwork } = config;
-  const userAgent = config.userAgent || `Earmark/${version} (podcast subscription server)`;
+  const userAgent = `Earmark/${version} (podcast subscription server)`;
   return new Scheduler({
     store,
-    concurrency,
-    intervalMs: intervalHours * HOUR_MS,
+    concurrency: CONCURRENCY,
+    intervalMs: INTERVAL_MS,
     clock,
     onFetch,
     // An unavailable database is reported by every request.
@@ -32,8 +32,6 @@ export function createScheduler(config: FetchConfig, options: CreateSchedulerOpt
       if (!(error instanceof StoreUnavailable)) log.error({ err: error }, "fetching feeds failed");
     },
     createFetcher: async () => new (await import("../fetch/fetcher.ts")).Fetcher({ networks, userAgent }),
-    createScaler: artwork
-      ? async () => new (await import("../artwork/artwork.ts")).ChildProcessArtworkScaler({ log })
-      : undefined,
+    createScaler: async () => new (await import("../artwork/artwork.ts")).ChildProcessArtworkScaler({ log }),
   });
 }

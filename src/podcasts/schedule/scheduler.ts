@@ -59,8 +59,7 @@ export interface SchedulerOptions {
   readonly store: ScheduledStore;
   /** Called before the first fetch, so that a server that fetches nothing loads nothing. */
   readonly createFetcher: () => Promise<FeedFetcher>;
-  /** Undefined if artwork is disabled. */
-  readonly createScaler: (() => Promise<ArtworkScaler>) | undefined;
+  readonly createScaler: () => Promise<ArtworkScaler>;
   readonly concurrency: number;
   readonly intervalMs: number;
   readonly clock: () => Date;
@@ -384,17 +383,16 @@ export class Scheduler {
     return next;
   }
 
-  /** Undefined if artwork is disabled; `scaled` is undefined if the image could not be used. */
+  /** Undefined if the feed has none; `scaled` is undefined if the image could not be used. */
   async #fetchArtwork(
     fetcher: FeedFetcher,
     { artworkUrl }: PodcastRecord,
     feedUrl: string,
   ): Promise<{ readonly scaled: StoredArtwork | undefined } | undefined> {
-    const { createScaler } = this.#options;
-    if (createScaler === undefined || artworkUrl === null) return undefined;
+    if (artworkUrl === null) return undefined;
     const image = await fetcher.fetchImage(artworkUrl, feedUrl, this.#stop.signal);
     if (image.kind === "failed") return { scaled: undefined };
-    this.#scaler ??= createScaler();
+    this.#scaler ??= this.#options.createScaler();
     return { scaled: await (await this.#scaler).scale(image.bytes) };
   }
 
