@@ -7,6 +7,7 @@ import { type AccountRefusal, isAccountRefusal } from "../accounts/refusals.ts";
 import { AppSync } from "../apps/sync.ts";
 import { validateLabel } from "../http/api/documents/accounts.ts";
 import { writeAccountExport } from "../http/api/documents/export.ts";
+import { isUuidLike } from "../jsonapi/document.ts";
 import { subscriptionBatches } from "../lists/list-store.ts";
 import type { Store } from "../store/shared/contract.ts";
 import { displayNameOf } from "../store/shared/options.ts";
@@ -132,14 +133,10 @@ export async function revokeToken(terminal: Terminal, name: string, id: string):
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
     const now = terminal.context.now();
-    if (!isId(id) || !(await accounts.removeCredential(asUser(user), "token", id.toLowerCase(), now)))
+    if (!isUuidLike(id) || !(await accounts.removeCredential(asUser(user), "token", id.toLowerCase(), now)))
       throw new UserError(`"${name}" has no token with id ${id}. See: earmark token list ${name}`);
     terminal.say("Token revoked.");
   });
-}
-
-export function isId(text: string): boolean {
-  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
 }
 
 export async function withAccounts<T>(

@@ -7,8 +7,9 @@ import { CREDENTIAL_KINDS } from "../accounts/credential-kinds.ts";
 import { referenceOf } from "../accounts/names.ts";
 import { isAccountRefusal } from "../accounts/refusals.ts";
 import { roleOf, validateLabel } from "../http/api/documents/accounts.ts";
+import { isUuidLike } from "../jsonapi/document.ts";
 import { UserError } from "../util/user-error.ts";
-import { accountOf, DAY_MS, describeRefusal, isId, readDays, withAccounts } from "./accounts.ts";
+import { accountOf, DAY_MS, describeRefusal, readDays, withAccounts } from "./accounts.ts";
 import { pluralize, type Terminal } from "./terminal.ts";
 
 const PAGE_SIZE = 100;
@@ -99,7 +100,7 @@ export async function listInvitations(terminal: Terminal, asJson: boolean): Prom
 export async function revokeInvitation(terminal: Terminal, id: string): Promise<void> {
   await withPeople(terminal, async (_people, accounts) => {
     const now = terminal.context.now();
-    if (!isId(id) || !(await accounts.removeCredential(OPERATOR, "invitation", id.toLowerCase(), now)))
+    if (!isUuidLike(id) || !(await accounts.removeCredential(OPERATOR, "invitation", id.toLowerCase(), now)))
       throw new UserError(`No invitation with id ${id}. See: earmark user invitations`);
     terminal.say("Invitation revoked.");
   });

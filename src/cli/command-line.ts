@@ -80,11 +80,8 @@ async function dispatch(args: readonly string[], host: HostProcess): Promise<num
     (option) => ![...COMMON_OPTIONS, ...command.options].some((known) => known === option),
   );
   if (unknown !== undefined) throw new UsageError(`unknown option for "${name}": --${unknown}`);
-  return command.run(
-    new Terminal(createContext(host, options["env-file"]), { quiet: options.quiet === true }),
-    options,
-    operands,
-  );
+  const terminal = new Terminal(createContext(host, options["env-file"]), { quiet: options.quiet === true });
+  return (await command.run(terminal, options, operands)) ?? OK;
 }
 
 const SHORT: Readonly<Record<string, { readonly short: string }>> = {

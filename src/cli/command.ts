@@ -57,8 +57,8 @@ export interface Command {
   readonly meanings?: Readonly<Partial<Record<OptionName, string>>>;
   readonly summary: string;
   readonly examples: readonly (readonly [line: string, meaning: string])[];
-  /** Resolves to an exit code. */
-  readonly run: (terminal: Terminal, options: Options, operands: readonly string[]) => Promise<number>;
+  /** Resolves to an exit code, or to nothing, which means success. */
+  readonly run: (terminal: Terminal, options: Options, operands: readonly string[]) => Promise<number> | Promise<void>;
 }
 
 /** The value of an option that has one. */

@@ -29,7 +29,6 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         stopRequested: context.stopRequested(),
         limitHeapGrowth: context.limitHeapGrowth,
       });
-      return 0;
     },
   },
   add: {
@@ -159,7 +158,6 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       const keep = stringOption(options.keep);
       if (keep === undefined) await (await import("./backup.ts")).backUp(terminal, path);
       else await (await import("./backup-folder.ts")).backUpToFolder(terminal, path, keep);
-      return 0;
     },
   },
   restore: {
@@ -173,7 +171,6 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       if (keep && end) throw new UsageError("--keep-access and --end-access cannot be combined");
       const access = keep ? "keep" : end ? "end" : undefined;
       await (await import("./backup.ts")).restore(terminal, path, { isConfirmed: options.yes === true, access });
-      return 0;
     },
   },
   copy: {
@@ -190,7 +187,6 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         return read;
       };
       terminal.say(await copy(url("from"), url("to"), terminal.progress()));
-      return 0;
     },
   },
   migrate: {
@@ -209,7 +205,6 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       const { databaseUrl } = terminal.context.config();
       const { distribute, "new-epoch": newEpoch } = options;
       terminal.say(await migrate(databaseUrl, { distribute: distribute === true, newEpoch: newEpoch === true }));
-      return 0;
     },
   },
   doctor: {
@@ -228,10 +223,7 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     options: ["json"],
     summary: "Show the value and source of every setting; secrets are hidden",
     examples: [["earmark config", "Show all settings"]],
-    async run(terminal, options) {
-      await (await import("./settings.ts")).showSettings(terminal, options.json === true);
-      return 0;
-    },
+    run: async (terminal, options) => (await import("./settings.ts")).showSettings(terminal, options.json === true),
   },
   healthcheck: {
     operands: [],
@@ -258,7 +250,6 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         options: [...options, ...COMMON_OPTIONS].map((option) => `--${option}`),
       }));
       await terminal.write(writeCompletion(shell, commands));
-      return 0;
     },
   },
 };

@@ -5,7 +5,7 @@ import { readBounded } from "../http/wire/read-bounded.ts";
 import { inspectDatabase } from "../store/open.ts";
 import type { Finding } from "../store/shared/options.ts";
 import { findBackups } from "./backup-folder.ts";
-import { healthcheck } from "./healthcheck.ts";
+import { healthcheck, reasonOf } from "./healthcheck.ts";
 import { pluralize, type Terminal } from "./terminal.ts";
 
 const EARLIEST_PLAUSIBLE = Date.UTC(2026, 0, 1);
@@ -134,11 +134,6 @@ async function checkIdentityProvider(issuer: string): Promise<Finding> {
 }
 
 const TIMEOUT_MS = 5_000;
-
-function reasonOf(error: unknown): string {
-  const { message, cause } = error as Error;
-  return (cause as Error | undefined)?.message ?? message;
-}
 
 function checkFetching({ fetch }: Config): Finding[] {
   if (fetch === undefined) return [{ state: "ok", what: "Feeds are not fetched (EARMARK_FETCH_FEEDS=false)" }];

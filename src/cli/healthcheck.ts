@@ -11,10 +11,12 @@ export async function healthcheck({ host, port }: Config): Promise<{ ready: bool
     await response.body?.cancel();
     return { ready: response.ok, message: response.ok ? "ready" : `not ready: ${url} returned ${response.status}` };
   } catch (error) {
-    const { message, cause } = error as Error;
-    return {
-      ready: false,
-      message: `not ready: ${url} is unreachable (${(cause as Error | undefined)?.message ?? message})`,
-    };
+    return { ready: false, message: `not ready: ${url} is unreachable (${reasonOf(error)})` };
   }
+}
+
+/** Why a request failed: `fetch` only says that it did. */
+export function reasonOf(error: unknown): string {
+  const { message, cause } = error as Error;
+  return (cause as Error | undefined)?.message ?? message;
 }

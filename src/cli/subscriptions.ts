@@ -19,7 +19,7 @@ import {
   type SubscriptionList,
   shorten,
 } from "./subscription-list.ts";
-import type { Terminal } from "./terminal.ts";
+import { pluralize, type Terminal } from "./terminal.ts";
 
 /** Exit codes. */
 const SUCCESS = 0;
@@ -142,7 +142,7 @@ export async function list(
   terminal: Terminal,
   location: ListLocation,
   { attention, asJson }: { readonly attention: boolean; readonly asJson: boolean },
-): Promise<number> {
+): Promise<void> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptionList) => {
     for await (const item of subscriptionList.subscriptions({ include: "podcast" })) {
       const { podcast } = item;
@@ -152,18 +152,16 @@ export async function list(
         asJson,
       );
     }
-    return SUCCESS;
   });
 }
 
 /** Lists subscriptions that were removed and not added again, newest first. */
-export async function listRemoved(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<number> {
+export async function listRemoved(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<void> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptionList) => {
     for (const { id, feedUrl, removedAt, title = null, folders = [] } of await subscriptionList.removals()) {
       const record = { id, removed_at: removedAt.toISOString(), feed_url: feedUrl, title };
       await terminal.writeRecord(asJson ? { ...record, folders } : record, asJson);
     }
-    return SUCCESS;
   });
 }
 
@@ -218,9 +216,7 @@ export async function refresh(
       await subscriptionList.refresh(podcast.id);
       count += 1;
     }
-    terminal.say(
-      `${count} ${count === 1 ? "feed" : "feeds"} will be fetched soon, unless fetched in the last five minutes.`,
-    );
+    terminal.say(`${pluralize(count, "feed")} will be fetched soon, unless fetched in the last five minutes.`);
     return isComplete ? SUCCESS : PARTIAL_FAILURE;
   });
 }
@@ -351,14 +347,13 @@ function feedOf({ feedUrl, title, folders, subscriptionId }: ImportEntry): Feed 
   return { url: feedUrl, id: subscriptionId ?? undefined, title: title ?? undefined, folders };
 }
 
-export async function exportFile(terminal: Terminal, location: ListLocation): Promise<number> {
+export async function exportFile(terminal: Terminal, location: ListLocation): Promise<void> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptionList) => {
     const opml = await subscriptionList.exportOpml();
     // The file may be displayed or imported anywhere, and a server may return anything.
     if (!OPML_START.test(opml) || NOT_IN_XML.test(opml))
       throw new UserError("The server did not return an OPML file. Nothing was exported.");
     await terminal.writeContent(opml);
-    return SUCCESS;
   });
 }
 

@@ -7,8 +7,8 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     options: ["password-stdin"],
     summary: "Create an account",
     examples: [["earmark user add ann", "Create the account ann; prompts for the password"]],
-    run: (terminal, options, [name = ""]) =>
-      runAccountCommand(({ addUser }) => addUser(terminal, name, options["password-stdin"] === true)),
+    run: async (terminal, options, [name = ""]) =>
+      (await import("./accounts.ts")).addUser(terminal, name, options["password-stdin"] === true),
   },
   "user list": {
     operands: [],
@@ -16,44 +16,42 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     summary:
       "List accounts, oldest first: name, creation time, number of subscriptions, identity provider (issuer), role, last seen (day), stored items (subscriptions, removals and episode actions), state",
     examples: [["earmark user list", "List all accounts"]],
-    run: (terminal, options) => runPeopleCommand(({ listUsers }) => listUsers(terminal, options.json === true)),
+    run: async (terminal, options) => (await import("./administration.ts")).listUsers(terminal, options.json === true),
   },
   "user passwd": {
     operands: ["NAME"],
     options: ["password-stdin", "revoke-tokens"],
     summary: "Set a new password for an account and end all its sessions",
     examples: [["earmark user passwd ann", "Change the password of ann; prompts for the new one"]],
-    run: (terminal, options, [name = ""]) =>
-      runAccountCommand(({ changePassword }) =>
-        changePassword(terminal, name, {
-          fromStdin: options["password-stdin"] === true,
-          revokesTokens: options["revoke-tokens"] === true,
-        }),
-      ),
+    run: async (terminal, options, [name = ""]) =>
+      (await import("./accounts.ts")).changePassword(terminal, name, {
+        fromStdin: options["password-stdin"] === true,
+        revokesTokens: options["revoke-tokens"] === true,
+      }),
   },
   "user reset-password": {
     operands: ["NAME"],
     options: [],
     summary: "Create a link that lets the user set a new password; it works once and expires after a day",
     examples: [["earmark user reset-password ann", "Print the link"]],
-    run: (terminal, _options, [name = ""]) =>
-      runPeopleCommand(({ createResetLink }) => createResetLink(terminal, name)),
+    run: async (terminal, _options, [name = ""]) =>
+      (await import("./administration.ts")).createResetLink(terminal, name),
   },
   "user disable": {
     operands: ["NAME"],
     options: [],
     summary: "Block all access to an account but keep its data",
     examples: [["earmark user disable ann", "Sign out ann and block her apps"]],
-    run: (terminal, _options, [name = ""]) =>
-      runPeopleCommand(({ changeUser }) => changeUser(terminal, name, "disable")),
+    run: async (terminal, _options, [name = ""]) =>
+      (await import("./administration.ts")).changeUser(terminal, name, "disable"),
   },
   "user enable": {
     operands: ["NAME"],
     options: [],
     summary: "Allow access to a disabled account again",
     examples: [["earmark user enable ann", "Let ann sign in again; her apps work again too"]],
-    run: (terminal, _options, [name = ""]) =>
-      runPeopleCommand(({ changeUser }) => changeUser(terminal, name, "enable")),
+    run: async (terminal, _options, [name = ""]) =>
+      (await import("./administration.ts")).changeUser(terminal, name, "enable"),
   },
   "user admin": {
     operands: ["NAME"],
@@ -63,23 +61,23 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
       ["earmark user admin ann", "Let ann administer the server in the web interface"],
       ["earmark user admin ann --revoke", "Take the role away again"],
     ],
-    run: (terminal, options, [name = ""]) =>
-      runPeopleCommand(({ changeUser }) => changeUser(terminal, name, options.revoke === true ? "demote" : "promote")),
+    run: async (terminal, options, [name = ""]) =>
+      (await import("./administration.ts")).changeUser(terminal, name, options.revoke === true ? "demote" : "promote"),
   },
   "user delete": {
     operands: ["NAME"],
     options: ["yes"],
     summary: "Delete an account and all its data",
     examples: [["earmark user delete ann", "Delete the account ann; prompts for confirmation unless --yes is given"]],
-    run: (terminal, options, [name = ""]) =>
-      runAccountCommand(({ deleteUser }) => deleteUser(terminal, name, options.yes === true)),
+    run: async (terminal, options, [name = ""]) =>
+      (await import("./accounts.ts")).deleteUser(terminal, name, options.yes === true),
   },
   "user export": {
     operands: ["NAME"],
     options: [],
     summary: "Export all of an account's data as JSON",
     examples: [["earmark user export ann > ann.json", "Save the data to a file"]],
-    run: (terminal, _options, [name = ""]) => runAccountCommand(({ exportUser }) => exportUser(terminal, name)),
+    run: async (terminal, _options, [name = ""]) => (await import("./accounts.ts")).exportUser(terminal, name),
   },
   "user invite": {
     operands: [],
@@ -87,71 +85,58 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     meanings: { days: "Days until the invitation expires (default: 7)" },
     summary: "Create a link that lets one person create an account",
     examples: [["earmark user invite --days 2 --note Ann", "Create a link that expires in two days"]],
-    run: (terminal, options) =>
-      runPeopleCommand(({ invite }) => invite(terminal, stringOption(options.days), stringOption(options.note))),
+    run: async (terminal, options) =>
+      (await import("./administration.ts")).invite(terminal, stringOption(options.days), stringOption(options.note)),
   },
   "user invitations": {
     operands: [],
     options: ["json"],
     summary: "List unused invitations with id, creation time, expiry and note",
     examples: [["earmark user invitations", "List all unused invitations"]],
-    run: (terminal, options) =>
-      runPeopleCommand(({ listInvitations }) => listInvitations(terminal, options.json === true)),
+    run: async (terminal, options) =>
+      (await import("./administration.ts")).listInvitations(terminal, options.json === true),
   },
   "user revoke-invitation": {
     operands: ["ID"],
     options: [],
     summary: "Revoke an invitation immediately",
     examples: [["earmark user revoke-invitation 5a2e7c1b-…", "Revoke the invitation with this id"]],
-    run: (terminal, _options, [id = ""]) => runPeopleCommand(({ revokeInvitation }) => revokeInvitation(terminal, id)),
+    run: async (terminal, _options, [id = ""]) => (await import("./administration.ts")).revokeInvitation(terminal, id),
   },
   audit: {
     operands: [],
     options: ["json"],
     summary: "Print the audit log, newest first: time, action, actor, target, IP address",
     examples: [["earmark audit | head", "Show the latest entries"]],
-    run: (terminal, options) => runPeopleCommand(({ listAuditLog }) => listAuditLog(terminal, options.json === true)),
+    run: async (terminal, options) =>
+      (await import("./administration.ts")).listAuditLog(terminal, options.json === true),
   },
   "token create": {
     operands: ["NAME"],
     options: ["label", "read-only", "days"],
     summary: "Create a token that gives one app access to account NAME",
     examples: [["earmark token create ann --label AntennaPod", "Print the token, which is not shown again"]],
-    run: (terminal, options, [name = ""]) =>
-      runAccountCommand(({ createToken }) =>
-        createToken(terminal, name, {
-          label: stringOption(options.label),
-          readOnly: options["read-only"] === true,
-          days: stringOption(options.days),
-        }),
-      ),
+    run: async (terminal, options, [name = ""]) =>
+      (await import("./accounts.ts")).createToken(terminal, name, {
+        label: stringOption(options.label),
+        readOnly: options["read-only"] === true,
+        days: stringOption(options.days),
+      }),
   },
   "token list": {
     operands: ["NAME"],
     options: ["json"],
     summary: "List the tokens of account NAME: id, scope, state, last use, expiry, label",
     examples: [["earmark token list ann", "List the tokens of one account"]],
-    run: (terminal, options, [name = ""]) =>
-      runAccountCommand(({ listTokens }) => listTokens(terminal, name, options.json === true)),
+    run: async (terminal, options, [name = ""]) =>
+      (await import("./accounts.ts")).listTokens(terminal, name, options.json === true),
   },
   "token revoke": {
     operands: ["NAME", "ID"],
     options: [],
     summary: "Revoke a token of account NAME immediately",
     examples: [["earmark token revoke ann 5a2e7c1b-…", "Revoke the token with this id"]],
-    run: (terminal, _options, [name = "", id = ""]) =>
-      runAccountCommand(({ revokeToken }) => revokeToken(terminal, name, id)),
+    run: async (terminal, _options, [name = "", id = ""]) =>
+      (await import("./accounts.ts")).revokeToken(terminal, name, id),
   },
 };
-
-async function runPeopleCommand(
-  work: (commands: typeof import("./administration.ts")) => Promise<void>,
-): Promise<number> {
-  await work(await import("./administration.ts"));
-  return 0;
-}
-
-async function runAccountCommand(work: (commands: typeof import("./accounts.ts")) => Promise<void>): Promise<number> {
-  await work(await import("./accounts.ts"));
-  return 0;
-}

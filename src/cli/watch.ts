@@ -6,7 +6,7 @@ import { pluralize, type Terminal } from "./terminal.ts";
 type Items = ReadonlyMap<string, Subscription>;
 
 /** Prints each change to the list until the process is asked to stop. */
-export async function watch(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<number> {
+export async function watch(terminal: Terminal, location: ListLocation, asJson: boolean): Promise<void> {
   const stop = new AbortController();
   const { signal } = stop;
   void terminal.context.stopRequested().then(() => stop.abort());
@@ -23,7 +23,6 @@ export async function watch(terminal: Terminal, location: ListLocation, asJson: 
     } catch (error) {
       if (!signal.aborted) throw error;
     }
-    return 0;
   });
 }
 
