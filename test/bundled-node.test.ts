@@ -7,7 +7,10 @@ import { fileURLToPath } from "node:url";
 import { cleanEnvironment, ENVIRONMENT } from "./support/process.ts";
 
 const MODULE = fileURLToPath(new URL("../bin/node.js", import.meta.url));
-const { isNewEnough } = createRequire(import.meta.url)(MODULE) as { isNewEnough(version: string): boolean };
+const { isNewEnough, OPTIONS } = createRequire(import.meta.url)(MODULE) as {
+  isNewEnough(version: string): boolean;
+  readonly OPTIONS: readonly string[];
+};
 
 /** What findNode returns, in a process that claims to be this version and platform. */
 function findNode(version: string, platform: string, environment: Record<string, string>): string {
@@ -45,7 +48,7 @@ test("bundled Node: the machine's own is too old → the one from npm", () => {
   assert.equal(findNode("20.1.0", "sunos", {}), "undefined");
 });
 
-test("memory: the program, the packages and the container → the same threshold for returning memory", () => {
+test("memory: the program, the packages, the container and npm start → the same options of V8 and glibc", () => {
   const code = `require(${JSON.stringify(MODULE)}).runWith(process.execPath, ["-p", "process.env.MALLOC_MMAP_THRESHOLD_"])`;
   const valueWith = (environment: Record<string, string>) =>
     spawnSync(process.execPath, ["-e", code], { env: cleanEnvironment(environment), encoding: "utf8" }).stdout.trim();
@@ -54,6 +57,10 @@ test("memory: the program, the packages and the container → the same threshold
   assert.equal(valueWith({ MALLOC_MMAP_THRESHOLD_: "4096" }), "4096", "set by the operator");
   const read = (path: string) => readFileSync(new URL(`../${path}`, import.meta.url), "utf8");
   assert.match(read("deploy/Dockerfile"), new RegExp(`^ENV MALLOC_MMAP_THRESHOLD_=${value}$`, "m"));
+  const [option = ""] = OPTIONS;
+  assert.match(read("deploy/Dockerfile"), new RegExp(`^CMD \\["node", "${option}", "bin/earmark"`, "m"));
+  assert.match(read("packaging/earmark.sh"), new RegExp(`/bin/node" ${option} "`));
+  assert.match(read("package.json"), new RegExp(`"start": "node ${option} bin/run.js `));
   assert.match(read("packaging/earmark.sh"), new RegExp(`^export MALLOC_MMAP_THRESHOLD_=.*-${value}}"$`, "m"));
 });
 

@@ -1,4 +1,3 @@
-import { request } from "node:http";
 import { Readable } from "node:stream";
 import { createFeedSearch, type FindFeeds } from "../../client/src/feed-search.ts";
 import { type Client, type ClientOptions, createClient } from "../../client/src/index.ts";
@@ -8,6 +7,7 @@ import type { Server } from "../http/server.ts";
 import { isUuidLike } from "../jsonapi/document.ts";
 import { readFeedUrl } from "../lists/feed-url.ts";
 import type { Store } from "../store/shared/contract.ts";
+import { request } from "../util/node-http.ts";
 import { UserError } from "../util/user-error.ts";
 import { openDatabase } from "./database.ts";
 import { createTextLog } from "./log-lines.ts";

@@ -5,12 +5,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { promisify } from "node:util";
 import type { Limits } from "../../config/config.ts";
 import { createError, type ErrorObject, failure } from "../../errors/catalog.ts";
+import { createServer, STATUS_CODES } from "../../util/node-http.ts";
 import { networksOf, peerOf } from "./client-address.ts";
 import { type Dialect, JSON_API } from "./dialect.ts";
 import { COMMON_HEADERS, LINGER_MS } from "./respond.ts";
-
-// Loaded without `import`, which would also load `fetch` and WebSockets: 6 MiB of memory.
-const { createServer, STATUS_CODES } = process.getBuiltinModule("node:http");
 
 export const MAX_HEADERS = 200;
 const MAX_HEADER_BYTES = 16 * 1024;

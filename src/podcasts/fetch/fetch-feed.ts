@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import { validateHeaderValue } from "../../util/node-http.ts";
 import type { FeedOutcome, FeedRequest, FetchFailure, ImageOutcome, PageOutcome, Timeouts } from "../read/feed.ts";
 import { FeedReader } from "../read/read-feed.ts";
 import { decodePage, readPage } from "../read/read-page.ts";
@@ -6,9 +7,6 @@ import type { Connector } from "./connect-public.ts";
 import { FetchError } from "./fetch-error.ts";
 import { type FetchLimits, fetchPublic, type PublicResponse } from "./fetch-public.ts";
 import { readMaxAge, readRetryAfter } from "./freshness.ts";
-
-// Loaded without `import`: see fetch-public.ts.
-const { validateHeaderValue } = process.getBuiltinModule("node:http");
 
 const MIB = 1024 * 1024;
 

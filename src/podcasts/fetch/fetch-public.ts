@@ -1,13 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage, OutgoingHttpHeaders } from "node:http";
 import { pipeline } from "node:stream";
 import { createBrotliDecompress, createGunzip, createInflate } from "node:zlib";
+import { request } from "../../util/node-http.ts";
 import type { Timeouts } from "../read/feed.ts";
 import { isWebUrl, toWebUrl } from "../read/feed-text.ts";
 import { type Connector, connectPublic } from "./connect-public.ts";
 import { FetchError } from "./fetch-error.ts";
-
-// Loaded without `import`, which would also load `fetch` and WebSockets: 6 MiB of memory.
-const { request } = process.getBuiltinModule("node:http");
 
 export interface FetchLimits extends Timeouts {
   readonly receivedBytes: number;
