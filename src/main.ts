@@ -1,5 +1,4 @@
 import { constants, setPriority } from "node:os";
-import { setFlagsFromString } from "node:v8";
 import { runCommandLine } from "./cli/command-line.ts";
 
 /** Signals within this time count as one: a supervisor may signal all processes while a launcher forwards the signal. */
@@ -40,15 +39,6 @@ function lowerPriority(): void {
   }
 }
 
-/**
- * V8 sizes its heap by the memory of the machine: with 24 GiB, a minute of the largest requests left it at 400 MiB.
- * Together with the limit of the semi-space in bin/earmark, this flag halves that; it makes such requests 8 % slower. It
- * is set after everything is loaded, because V8 rejects cached code that was compiled with other flags.
- */
-function limitHeapGrowth(): void {
-  setFlagsFromString("--heap-growing-percent=100");
-}
-
 // Feed URLs may contain passwords, so new files are readable by this user only.
 process.umask(0o077);
 // A closed output is no reason to stop serving.
@@ -62,5 +52,4 @@ process.exitCode = await runCommandLine(process.argv.slice(2), {
   workingDirectory: process.cwd(),
   stopRequested: stopSignal,
   lowerPriority,
-  limitHeapGrowth,
 });

@@ -23,14 +23,7 @@ const { version } = JSON.parse(readFileSync(`${INSTALLATION}/package.json`, "utf
 /** The process in which a command line runs. */
 export type HostProcess = Pick<
   CommandContext,
-  | "stdin"
-  | "stdout"
-  | "stderr"
-  | "environment"
-  | "workingDirectory"
-  | "stopRequested"
-  | "lowerPriority"
-  | "limitHeapGrowth"
+  "stdin" | "stdout" | "stderr" | "environment" | "workingDirectory" | "stopRequested" | "lowerPriority"
 >;
 
 /** Runs a command line; resolves to its exit code. */

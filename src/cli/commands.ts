@@ -27,7 +27,6 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
         output: context.stdout,
         say,
         stopRequested: context.stopRequested(),
-        limitHeapGrowth: context.limitHeapGrowth,
       });
     },
   },

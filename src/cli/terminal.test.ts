@@ -19,7 +19,6 @@ function openTerminal({ isTTY = true } = {}) {
       now: () => new Date(),
       stopRequested: async () => "",
       lowerPriority: () => undefined,
-      limitHeapGrowth: () => undefined,
     },
     { quiet: false },
   );

@@ -25,8 +25,6 @@ export interface CommandContext {
   readonly stopRequested: () => Promise<string>;
   /** Lets other processes go first. */
   readonly lowerPriority: () => void;
-  /** Makes V8 collect garbage earlier. To be called when everything is loaded. */
-  readonly limitHeapGrowth: () => void;
 }
 
 /** `1 subscription`, `2 subscriptions`. */

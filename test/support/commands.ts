@@ -25,8 +25,8 @@ export function startInProcess(args: readonly string[], settings: Settings = {},
     workingDirectory: given.workingDirectory ?? process.cwd(),
     environment: cleanEnvironment(settings),
     stopRequested: () => stopRequested,
-    // These would last as long as this process.
-    ...{ lowerPriority: () => undefined, limitHeapGrowth: () => undefined },
+    // It would last as long as this process.
+    lowerPriority: () => undefined,
   }).finally(() => {
     stdout.end();
     stderr.end();
