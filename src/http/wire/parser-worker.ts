@@ -1,6 +1,4 @@
 import { parentPort } from "node:worker_threads";
-import type { UploadedAction } from "../../apps/episode-actions.ts";
-import { type PackedActions, packActions } from "../../apps/packed-actions.ts";
 import { type ErrorObject, RequestFailure } from "../../errors/catalog.ts";
 import { parseJson } from "../../jsonapi/json.ts";
 import { InvalidOpml } from "../../opml/entry.ts";
@@ -21,7 +19,6 @@ export type ParseJob =
 
 export type ParsedPiece =
   | { readonly entries: readonly unknown[]; readonly isLast: boolean }
-  | { readonly actions: PackedActions; readonly isLast: boolean }
   | { readonly error: ErrorObject }
   | { readonly opmlError: string; readonly line: number | undefined }
   /** The thread ended while parsing. */
@@ -33,9 +30,7 @@ const PIECE_ITEMS = 1_000;
 /** An operation with 20 folders has 29 values. */
 const VALUES_PER_OPERATION = 32;
 
-type Parsed = { readonly entries: readonly unknown[] } | { readonly actions: readonly UploadedAction[] };
-
-let parsed: Parsed = { entries: [] };
+let parsed: readonly unknown[] = [];
 let returned = 0;
 
 parentPort?.on("message", async (message: ParseJob | typeof MORE) => {
@@ -57,26 +52,19 @@ async function start(job: ParseJob): Promise<ParsedPiece> {
 }
 
 /** Loads the readers of files on demand: without them, the thread starts in two thirds of the time. */
-async function parse(job: ParseJob): Promise<Parsed> {
-  if (job.kind === "opml") return { entries: (await import("../../opml/read.ts")).readOpml(job.bytes) };
-  if (job.kind === "import-file")
-    return { entries: (await import("../../opml/read-import-file.ts")).readImportFile(job.bytes) };
+async function parse(job: ParseJob): Promise<readonly unknown[]> {
+  if (job.kind === "opml") return (await import("../../opml/read.ts")).readOpml(job.bytes);
+  if (job.kind === "import-file") return (await import("../../opml/read-import-file.ts")).readImportFile(job.bytes);
   const body = Buffer.from(job.bytes.buffer, job.bytes.byteOffset, job.bytes.byteLength);
-  if (job.kind === "actions") return { actions: APP_READERS.actions(body) };
-  if (job.kind !== "operations") return { entries: APP_READERS[job.kind](body) };
+  if (job.kind !== "operations") return APP_READERS[job.kind](body);
   const { maxOperations, basePath } = job;
-  return { entries: readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, basePath) };
+  return readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, basePath);
 }
 
 function nextPiece(): ParsedPiece {
   const from = returned;
   returned += PIECE_ITEMS;
-  const piece = pieceOf(parsed, from, returned);
-  if (piece.isLast) parsed = { entries: [] };
+  const piece = { entries: parsed.slice(from, returned), isLast: returned >= parsed.length };
+  if (piece.isLast) parsed = [];
   return piece;
-}
-
-function pieceOf(all: Parsed, from: number, to: number) {
-  if ("actions" in all) return { actions: packActions(all.actions.slice(from, to)), isLast: to >= all.actions.length };
-  return { entries: all.entries.slice(from, to), isLast: to >= all.entries.length };
 }

@@ -1,5 +1,4 @@
 import { Worker } from "node:worker_threads";
-import { unpackActions } from "../../apps/packed-actions.ts";
 import { failure, RequestFailure } from "../../errors/catalog.ts";
 import { InvalidOpml } from "../../opml/entry.ts";
 import { FairQueue } from "../../util/fair-queue.ts";
@@ -138,7 +137,7 @@ class ParserThread {
         if ("error" in piece) throw new RequestFailure(piece.error);
         if ("opmlError" in piece) throw new InvalidOpml(piece.opmlError, piece.line);
         if ("isTooComplex" in piece) throw tooComplex(job);
-        for (const item of itemsOf(piece)) items.push(item);
+        for (const item of piece.entries) items.push(item);
         if (piece.isLast) return items;
         if (!isConnected()) throw failure("body-incomplete");
         piece = await ask(worker, MORE);
@@ -175,11 +174,6 @@ class ParserThread {
       void worker?.terminate();
     }, IDLE_MS).unref();
   }
-}
-
-function itemsOf(piece: Extract<ParsedPiece, { readonly isLast: boolean }>): readonly unknown[] {
-  if ("actions" in piece) return unpackActions(piece.actions);
-  return piece.entries;
 }
 
 function tooComplex({ kind }: ParseJob): Error {

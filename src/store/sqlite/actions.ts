@@ -8,7 +8,6 @@ import {
   type StoredAction,
 } from "../../apps/episode-actions.ts";
 import type { Progress } from "../../apps/marks.ts";
-import { type PackedActions, unpackActions } from "../../apps/packed-actions.ts";
 import { actionKeys, splitActionKey } from "../shared/keys.ts";
 import type { Statements } from "./statements.ts";
 
@@ -44,9 +43,8 @@ export function lastActionSequence(statements: Statements, user: UserId): number
 }
 
 /** Stores uploaded actions inside the transaction of the writer thread. */
-export function addActions(statements: Statements, user: UserId, packed: PackedActions): Progress {
+export function addActions(statements: Statements, user: UserId, actions: readonly KeyedAction[]): Progress {
   const before = lastActionSequence(statements, user);
-  const actions = unpackActions(packed) as KeyedAction[];
   const keys = actionKeys(actions);
   // A long upload usually has only new actions, so stored actions are looked up only after an insert conflicts with one.
   let merged = mergeActions(actions, keys, new Map(), before);

@@ -19,13 +19,11 @@ import {
   advance,
   KEPT_MARKS,
   type Mark,
-  type Progress,
   type Seen,
   type SyncKind,
   type SyncState,
   shouldDrop,
 } from "../../apps/marks.ts";
-import { type PackedActions, packActions } from "../../apps/packed-actions.ts";
 import { yieldTurn } from "../../util/turns.ts";
 import { DELETED, feedKey } from "../shared/keys.ts";
 import { ACTIONS, type ActionRow, addActions, lastActionSequence, toAction } from "./actions.ts";
@@ -34,14 +32,10 @@ import { Statements } from "./statements.ts";
 
 /** A change to app data, as sent to the writer thread, which replies with a number. */
 export type AppChange =
-  | { readonly kind: "record-sync"; readonly record: PackedRecord }
+  | { readonly kind: "record-sync"; readonly record: SyncRecord }
   | { readonly kind: "save-device"; readonly client: AppClient; readonly changes: DeviceChanges }
   | { readonly kind: "change-device"; readonly id: string; readonly changes: DeviceChanges }
   | { readonly kind: "forget-device"; readonly id: string };
-
-type PackedRecord = Omit<SyncRecord, "progress"> & {
-  readonly progress: Progress | { readonly actions: PackedActions };
-};
 
 const MARK = "select stamp, sequence from sync_marks where user_id = ? and kind = ?";
 /** How many sequence numbers are counted at a time. */
@@ -100,7 +94,7 @@ export class AppWriter {
     );
   }
 
-  #recordSync(user: UserId, { kind, client, progress, spellings, devices }: PackedRecord, at: number): number {
+  #recordSync(user: UserId, { kind, client, progress, spellings, devices }: SyncRecord, at: number): number {
     const done = "actions" in progress ? addActions(this.#statements, user, progress.actions) : progress;
     const seen = readSeen(this.#statements, user, kind, client);
     const sequences = [seen?.sequence ?? 0, "covered" in done ? done.covered : done.after];
@@ -228,8 +222,7 @@ export class SqliteApps implements AppStore {
   }
 
   recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number> {
-    const progress = "actions" in record.progress ? { actions: packActions(record.progress.actions) } : record.progress;
-    return this.#write(caller, { kind: "record-sync", record: { ...record, progress } }, at);
+    return this.#write(caller, { kind: "record-sync", record }, at);
   }
 
   async spellings(user: UserId, normalizedUrls: readonly string[]): Promise<readonly Spelling[]> {
