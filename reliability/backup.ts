@@ -7,8 +7,8 @@ import { type Row, TABLES } from "../src/store/shared/tables.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import { run as runProgram } from "../test/support/process.ts";
 import { add, callServer, newId } from "../test/support/server.ts";
-import { addAll } from "./api.ts";
-import { type ReliabilityTest, type Run, serve, stop } from "./reliability-test.ts";
+import { addAll } from "./support/api.ts";
+import { type ReliabilityTest, type Run, serve, stop } from "./support/run.ts";
 
 /** Feeds per request: after a crash all of them are there, or none. */
 const GROUP = 7;

@@ -4,8 +4,8 @@ import { readPeakMiB, readResidentMiB } from "../bench/usage.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import type { RunningServer } from "../test/support/process.ts";
 import { type Hostile, KINDS, type Kind, MAX_BODY_BYTES, MAX_OPERATIONS } from "./bad-input-requests.ts";
-import { type Findings, preloading, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
-import { joinFindings } from "./run-all.ts";
+import { type Findings, preloading, type ReliabilityTest, type Run, serve } from "./support/run.ts";
+import { joinFindings } from "./support/run-all.ts";
 
 const [QUICK, FULL] = [100, 10_000];
 const AT_ONCE = 16;

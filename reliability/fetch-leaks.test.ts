@@ -5,8 +5,8 @@ import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { createImages, createRedirects, SIZES, startHostilePublisher, TEXTS } from "../test/support/hostile-feeds.ts";
-import type { FetchingCommand, FetchingReply } from "./fetching-process.ts";
-import type { ResourceUsage } from "./resource-usage.ts";
+import type { FetchingCommand, FetchingReply } from "./support/fetching-process.ts";
+import type { ResourceUsage } from "./support/resource-usage.ts";
 
 /** A process that fetches hostile feeds keeps nothing of them: memory, connections, timers, threads or child processes. */
 
@@ -24,8 +24,8 @@ const OPTIONS = { timeout: 240_000 };
 const modulePath = (name: string) => new URL(name, import.meta.url);
 
 async function startProcess() {
-  const child = fork(fileURLToPath(modulePath("fetching-process.ts")), {
-    execArgv: ["--expose-gc", "--import", modulePath("resource-usage.ts").href],
+  const child = fork(fileURLToPath(modulePath("support/fetching-process.ts")), {
+    execArgv: ["--expose-gc", "--import", modulePath("support/resource-usage.ts").href],
   });
   after(() => child.kill("SIGKILL"));
   await replyOf(child);

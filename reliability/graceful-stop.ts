@@ -2,7 +2,7 @@ import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
 import { startPostgres } from "../test/support/postgres.ts";
 import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
-import { type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
+import { type ReliabilityTest, type Run, serve } from "./support/run.ts";
 
 const CLIENTS = 64;
 /** One in this many clients writes in bulk. */

@@ -4,11 +4,11 @@ import { DatabaseSync } from "node:sqlite";
 import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
 import { run as runProgram } from "../test/support/process.ts";
 import { add, newId } from "../test/support/server.ts";
-import { call, post, readList } from "./api.ts";
 import { createFaults, type Defect } from "./faults/settings.ts";
-import { type Findings, type ReliabilityTest, type Run, serve, stop } from "./reliability-test.ts";
-import { runAll } from "./run-all.ts";
-import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
+import { call, post, readList } from "./support/api.ts";
+import { type Findings, type ReliabilityTest, type Run, serve, stop } from "./support/run.ts";
+import { runAll } from "./support/run-all.ts";
+import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./support/target-db.ts";
 
 /** Feeds in the imported file, and per transaction. */
 const IMPORTED = 150;

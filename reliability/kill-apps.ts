@@ -3,10 +3,10 @@ import { type PostgresServer, startPostgres } from "../test/support/postgres.ts"
 import { callServer } from "../test/support/server.ts";
 import { type Defect, withDefect } from "./faults/settings.ts";
 import { UNTIL_FOUND } from "./kill.ts";
-import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
-import { runAll } from "./run-all.ts";
-import { readPositions, SyncingApp } from "./syncing-app.ts";
-import { postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./support/run.ts";
+import { runAll } from "./support/run-all.ts";
+import { readPositions, SyncingApp } from "./support/syncing-app.ts";
+import { postgresTarget, sqliteTarget, type TargetDb } from "./support/target-db.ts";
 
 const APPS = 6;
 /** A kill comes within this range. */

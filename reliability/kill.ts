@@ -2,12 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
 import type { RunningServer } from "../test/support/process.ts";
 import { callServer } from "../test/support/server.ts";
-import { walkList } from "./api.ts";
 import { type Defect, withDefect } from "./faults/settings.ts";
-import { Ledger } from "./ledger.ts";
-import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
-import { runAll } from "./run-all.ts";
-import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
+import { walkList } from "./support/api.ts";
+import { Ledger } from "./support/ledger.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./support/run.ts";
+import { runAll } from "./support/run-all.ts";
+import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./support/target-db.ts";
 
 const CLIENTS = 8;
 /** A kill comes within this range. */

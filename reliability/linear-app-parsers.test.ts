@@ -13,7 +13,7 @@ import { readSince, readTimestamp, readWholeNumber } from "../src/http/apps/gpod
 import { extractPollToken } from "../src/http/apps/nextcloud/login.ts";
 import { createProxyUserReader } from "../src/http/auth/proxy-user.ts";
 import { readUploads } from "../src/lists/imports.ts";
-import { type Frame, plain, testLinearTime } from "./linear-time.ts";
+import { type Frame, plain, testLinearTime } from "./support/linear-time.ts";
 
 /** Limit of the request line with all headers. */
 const HEADERS = 16 * 1024;

@@ -48,7 +48,7 @@ import { openStore } from "../src/store/open.ts";
 import { temporaryFolder } from "../test/support/server.ts";
 import { parseLine } from "../web/src/import/parse-line.ts";
 import { displayUrl, shortName } from "../web/src/ui/feed-url.ts";
-import { type Frame, plain, type Reader, testLinearTime } from "./linear-time.ts";
+import { type Frame, plain, type Reader, testLinearTime } from "./support/linear-time.ts";
 
 /** Limit of the request line with all headers, and of the bodies of account documents. */
 const HEADERS = 16 * 1024;

@@ -1,8 +1,8 @@
 import { ATOMIC } from "../bench/requests.ts";
 import { add, MARK, operations, post, type Request, times, upload } from "./attack-table.ts";
-import type { AttackOrder, AttackReport } from "./attacker.ts";
-import { ClientProcess } from "./client-process.ts";
-import { type Findings, type Run, serve } from "./reliability-test.ts";
+import type { AttackOrder, AttackReport } from "./support/attacker.ts";
+import { ClientProcess } from "./support/client-process.ts";
+import { type Findings, type Run, serve } from "./support/run.ts";
 
 const USUAL_CONNECTIONS = 8;
 const OVERLOAD_FACTOR = 10;

@@ -3,11 +3,11 @@ import { dirname, join } from "node:path";
 import { startPostgres } from "../test/support/postgres.ts";
 import type { RunningServer } from "../test/support/process.ts";
 import { add, newId } from "../test/support/server.ts";
-import { addAll } from "./api.ts";
 import { type Defect, recording } from "./faults/settings.ts";
-import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
-import { runAll } from "./run-all.ts";
-import { isStraceHere, readCalls, serveTraced } from "./strace.ts";
+import { addAll } from "./support/api.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./support/run.ts";
+import { runAll } from "./support/run-all.ts";
+import { isStraceHere, readCalls, serveTraced } from "./support/strace.ts";
 
 const REQUESTS = 200;
 const QUICK_REQUESTS = 25;

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { fileURLToPath } from "node:url";
-import type { ReliabilityTest, Run } from "./reliability-test.ts";
+import type { ReliabilityTest, Run } from "./support/run.ts";
 
 type RandomTest = readonly [file: string, runs: number];
 

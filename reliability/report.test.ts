@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { Findings } from "./reliability-test.ts";
-import { examine } from "./report.ts";
+import { examine } from "./support/report.ts";
+import type { Findings } from "./support/run.ts";
 
 const scale = { isQuick: true, seed: 1, log: () => undefined };
 const kept: Findings = { figures: "1 request", violations: [] };

@@ -2,8 +2,8 @@ import { type Event, findViolations } from "../test/support/history.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import { run as runProgram } from "../test/support/process.ts";
 import { ATOMIC, add, callServer, newId } from "../test/support/server.ts";
-import { type Findings, type ReliabilityTest, serve } from "./reliability-test.ts";
-import { type Alter, startTamperingProxy } from "./tampering-proxy.ts";
+import { type Findings, type ReliabilityTest, serve } from "./support/run.ts";
+import { type Alter, startTamperingProxy } from "./support/tampering-proxy.ts";
 
 /** Feeds that all clients add at the same time; at most one page. */
 const FEEDS = 25;

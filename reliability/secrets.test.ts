@@ -24,9 +24,9 @@ import {
   bearer,
   carryOut,
   plain,
-} from "./secret-requests.ts";
-import { assertWithout, canaries, canary, type Headers, keep } from "./secret-search.ts";
-import { assertMetricsWithout, makePerson, readLog, startProvider, startVerbose } from "./secret-servers.ts";
+} from "./support/secret-requests.ts";
+import { assertWithout, canaries, canary, type Headers, keep } from "./support/secret-search.ts";
+import { assertMetricsWithout, makePerson, readLog, startProvider, startVerbose } from "./support/secret-servers.ts";
 
 test("secret search: any encoding → found", () => {
   const mine = new Map([["0123456789abcdefghij", "a secret"]]);

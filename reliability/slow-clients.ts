@@ -3,8 +3,8 @@ import { connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { ATOMIC } from "../bench/requests.ts";
 import { add, newId } from "../test/support/server.ts";
-import { addAll } from "./api.ts";
-import { type Findings, type ReliabilityTest, serve } from "./reliability-test.ts";
+import { addAll } from "./support/api.ts";
+import { type Findings, type ReliabilityTest, serve } from "./support/run.ts";
 
 interface Kind {
   readonly name: string;

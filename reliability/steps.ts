@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { startPostgres } from "../test/support/postgres.ts";
 import type { RunningServer } from "../test/support/process.ts";
-import { call, deniesAll, readList, wrongRefusal } from "./api.ts";
 import { createFaults, type Defect, type Failing, type Faults } from "./faults/settings.ts";
-import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
-import { runAll } from "./run-all.ts";
+import { call, deniesAll, readList, wrongRefusal } from "./support/api.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./support/run.ts";
+import { runAll } from "./support/run-all.ts";
+import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./support/target-db.ts";
 import { failSystemCalls } from "./syscall-faults.ts";
-import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
 import { createWorkload, type Request } from "./workload.ts";
 
 /** Time until a temporarily refused request must succeed. */

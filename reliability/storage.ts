@@ -4,8 +4,6 @@ import { CONNECT_TIMEOUT, type PostgresServer, startPostgres } from "../test/sup
 import type { RunningServer } from "../test/support/process.ts";
 import { startProxy } from "../test/support/proxy.ts";
 import { callServer } from "../test/support/server.ts";
-import { readList, walkList, wrongRefusal } from "./api.ts";
-import { Ledger } from "./ledger.ts";
 import {
   cutWire,
   damagedPages,
@@ -17,9 +15,11 @@ import {
   restartedServer,
   switched,
 } from "./outages.ts";
-import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
-import { runAll } from "./run-all.ts";
-import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./target-db.ts";
+import { readList, walkList, wrongRefusal } from "./support/api.ts";
+import { Ledger } from "./support/ledger.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./support/run.ts";
+import { runAll } from "./support/run-all.ts";
+import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./support/target-db.ts";
 
 const RECOVERY_MS = 2_000;
 /** Maximum time until a refusal. */

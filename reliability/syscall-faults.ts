@@ -1,11 +1,11 @@
 import { copyFileSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { readList } from "./api.ts";
 import { withDefect } from "./faults/settings.ts";
-import { Ledger } from "./ledger.ts";
-import { type Findings, type Run, serve, stop } from "./reliability-test.ts";
-import { isStraceHere, readCalls, serveTraced } from "./strace.ts";
-import { findInconsistencies, sqliteTarget } from "./target-db.ts";
+import { readList } from "./support/api.ts";
+import { Ledger } from "./support/ledger.ts";
+import { type Findings, type Run, serve, stop } from "./support/run.ts";
+import { isStraceHere, readCalls, serveTraced } from "./support/strace.ts";
+import { findInconsistencies, sqliteTarget } from "./support/target-db.ts";
 
 const REQUESTS = 8;
 const SEEN = "trace=pwrite64,fsync,fdatasync,ftruncate,openat,close,write,writev";

@@ -2,8 +2,8 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { startPostgres } from "../test/support/postgres.ts";
 import { startProxy, type Wire } from "../test/support/proxy.ts";
 import { ATOMIC, add, callServer, type HttpResponse, newId } from "../test/support/server.ts";
-import { deniesAll } from "./api.ts";
-import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
+import { deniesAll } from "./support/api.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./support/run.ts";
 
 /** What a client was told of one operation, or of a removal. Every id is sent once. */
 export interface Claim {

@@ -3,7 +3,7 @@ import { DatabaseSync } from "node:sqlite";
 import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
 import { query } from "../test/support/postgres-cluster.ts";
 import { run as runProgram } from "../test/support/process.ts";
-import type { ReliabilityTest, Run } from "./reliability-test.ts";
+import type { ReliabilityTest, Run } from "./support/run.ts";
 
 const FIXTURES = new URL("../test/fixtures/schemas/", import.meta.url);
 

@@ -1,6 +1,6 @@
 import { guidOf } from "../src/lists/feed-url.ts";
 import { ATOMIC, add, type HttpResponse } from "../test/support/server.ts";
-import { call } from "./api.ts";
+import { call } from "./support/api.ts";
 
 /** A request of the workload with its response, the first time and when repeated. */
 export interface Request {

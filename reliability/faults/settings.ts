@@ -1,7 +1,7 @@
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import type { Run } from "../reliability-test.ts";
+import type { Run } from "../support/run.ts";
 import type { DEFECTS } from "./defects.ts";
 
 export type Defect = keyof typeof DEFECTS;

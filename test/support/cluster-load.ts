@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { readList } from "../../reliability/api.ts";
-import { Ledger } from "../../reliability/ledger.ts";
+import { readList } from "../../reliability/support/api.ts";
+import { Ledger } from "../../reliability/support/ledger.ts";
 import { fromElsewhere, newToken, signUp } from "./accounts.ts";
 import { query } from "./postgres-cluster.ts";
 import { start } from "./process.ts";

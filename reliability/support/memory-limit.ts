@@ -1,7 +1,7 @@
 import { existsSync, mkdirSync, readdirSync, rmdirSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { SERVE } from "../test/support/process.ts";
-import type { Run } from "./reliability-test.ts";
+import { SERVE } from "../../test/support/process.ts";
+import type { Run } from "./run.ts";
 
 const V1 = "/sys/fs/cgroup/memory";
 const V2 = "/sys/fs/cgroup";

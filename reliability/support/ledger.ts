@@ -1,4 +1,4 @@
-import { add, newId } from "../test/support/server.ts";
+import { add, newId } from "../../test/support/server.ts";
 import { call, deniesAll, post, wrongRefusal } from "./api.ts";
 
 const BATCH = 100;

@@ -1,4 +1,4 @@
-import { callServer, type HttpResponse } from "../test/support/server.ts";
+import { callServer, type HttpResponse } from "../../test/support/server.ts";
 
 const FEEDS_PER_UPLOAD = 5;
 const ACTIONS_PER_UPLOAD = 20;

@@ -1,6 +1,6 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import type { Run } from "./reliability-test.ts";
+import type { Run } from "./run.ts";
 
 type Reply<Report> = { readonly report: Report } | { readonly error: string | undefined };
 

@@ -1,6 +1,6 @@
 import { DatabaseSync } from "node:sqlite";
-import { KEPT_CHANGES } from "../src/lists/list.ts";
-import type { PostgresServer } from "../test/support/postgres.ts";
+import { KEPT_CHANGES } from "../../src/lists/list.ts";
+import type { PostgresServer } from "../../test/support/postgres.ts";
 
 /** A database of either engine, with direct access past the server. */
 export interface TargetDb {

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { randomBytes } from "node:crypto";
 import { exportJWK, generateKeyPair, SignJWT } from "jose";
-import { newToken, signUp } from "../test/support/accounts.ts";
-import { listen } from "../test/support/listen.ts";
-import { type RunningServer, start } from "../test/support/process.ts";
-import { callServer } from "../test/support/server.ts";
+import { newToken, signUp } from "../../test/support/accounts.ts";
+import { listen } from "../../test/support/listen.ts";
+import { type RunningServer, start } from "../../test/support/process.ts";
+import { callServer } from "../../test/support/server.ts";
 import { baseHeaders, bearer, type Person } from "./secret-requests.ts";
 import { assertWithout, canary, type Headers, keep } from "./secret-search.ts";
 

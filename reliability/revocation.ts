@@ -4,7 +4,7 @@ import { startPostgres } from "../test/support/postgres.ts";
 import { run as runProgram } from "../test/support/process.ts";
 import { ATOMIC, add, callServer, newId, PLAIN } from "../test/support/server.ts";
 import { withDefect } from "./faults/settings.ts";
-import { type Findings, type ReliabilityTest, type Run, serve } from "./reliability-test.ts";
+import { type Findings, type ReliabilityTest, type Run, serve } from "./support/run.ts";
 
 const WRITERS = 4;
 /** Requests per round whose last byte is sent only after the revocation. */

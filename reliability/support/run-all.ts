@@ -1,4 +1,4 @@
-import type { Findings } from "./reliability-test.ts";
+import type { Findings } from "./run.ts";
 
 /** Runs several parts at the same time and joins their findings. */
 export async function runAll(parts: readonly Promise<Findings>[]): Promise<Findings> {

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { connect } from "node:net";
-import { document, exchange, fromElsewhere, writeRequest } from "../test/support/accounts.ts";
-import { ATOMIC, add, newId, PLAIN } from "../test/support/server.ts";
+import { document, exchange, fromElsewhere, writeRequest } from "../../test/support/accounts.ts";
+import { ATOMIC, add, newId, PLAIN } from "../../test/support/server.ts";
 import { assertWithout, CANARY, canaries, canary, type Headers } from "./secret-search.ts";
 
 export interface Ask {

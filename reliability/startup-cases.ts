@@ -4,7 +4,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { DatabaseSync } from "node:sqlite";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { PostgresServer } from "../test/support/postgres.ts";
-import { preloading, type Run, serve, stop } from "./reliability-test.ts";
+import { preloading, type Run, serve, stop } from "./support/run.ts";
 
 /** A start that must be refused. */
 export interface Case {

@@ -3,8 +3,8 @@ import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { startPostgres } from "../test/support/postgres.ts";
 import { launch } from "../test/support/process.ts";
-import { type Findings, type ReliabilityTest, type Run, serve, stop } from "./reliability-test.ts";
-import { type Case, casesOfFiles, casesOfPostgres, casesOfSettings } from "./start-cases.ts";
+import { type Case, casesOfFiles, casesOfPostgres, casesOfSettings } from "./startup-cases.ts";
+import { type Findings, type ReliabilityTest, type Run, serve, stop } from "./support/run.ts";
 
 const AT_ONCE = 2;
 

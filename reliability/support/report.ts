@@ -1,4 +1,4 @@
-import { type Findings, inRun, type ReliabilityTest, type Scale } from "./reliability-test.ts";
+import { type Findings, inRun, type ReliabilityTest, type Scale } from "./run.ts";
 
 /** The result of a test or its control. */
 export interface Line {

@@ -1,6 +1,6 @@
 import type { RequestListener } from "node:http";
-import { listen } from "../test/support/listen.ts";
-import { callServer, type HttpResponse } from "../test/support/server.ts";
+import { listen } from "../../test/support/listen.ts";
+import { callServer, type HttpResponse } from "../../test/support/server.ts";
 
 /** Returns the altered body of a response. */
 export type Alter = (path: string, body: string, response: HttpResponse) => string;

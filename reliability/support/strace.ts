@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
-import { type RunningServer, SERVE } from "../test/support/process.ts";
-import { type Run, serve } from "./reliability-test.ts";
+import { type RunningServer, SERVE } from "../../test/support/process.ts";
+import { type Run, serve } from "./run.ts";
 
 /** A system call in strace's log. With several threads its start and its end may be on separate lines. */
 export interface Call {

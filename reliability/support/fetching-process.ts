@@ -1,7 +1,7 @@
-import { ChildProcessArtworkScaler } from "../src/podcasts/artwork/artwork.ts";
-import { Fetcher } from "../src/podcasts/fetch/fetcher.ts";
-import { startFetching } from "../test/support/fetching.ts";
-import { startServer } from "../test/support/server.ts";
+import { ChildProcessArtworkScaler } from "../../src/podcasts/artwork/artwork.ts";
+import { Fetcher } from "../../src/podcasts/fetch/fetcher.ts";
+import { startFetching } from "../../test/support/fetching.ts";
+import { startServer } from "../../test/support/server.ts";
 import { measureResources, type ResourceUsage } from "./resource-usage.ts";
 
 /** A server that fetches the feeds that its parent process names, and reports what it keeps. */

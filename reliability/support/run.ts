@@ -1,7 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { launch, type RunningServer } from "../test/support/process.ts";
+import { launch, type RunningServer } from "../../test/support/process.ts";
 
 /** A promise of docs/reliability.md and how to check it. */
 export interface ReliabilityTest {

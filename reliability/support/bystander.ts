@@ -1,6 +1,6 @@
 import { Agent, request } from "node:http";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Headers } from "./attack-table.ts";
+import type { Headers } from "../attack-table.ts";
 import { answerCommands } from "./client-process.ts";
 
 /** A separate process that uses the server as an ordinary client, until it is told to stop. */

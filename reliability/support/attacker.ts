@@ -1,7 +1,7 @@
 import { connect, type Socket } from "node:net";
 import { constants, setPriority } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
-import { type How, MARK, type Request } from "./attack-table.ts";
+import { type How, MARK, type Request } from "../attack-table.ts";
 import { answerCommands } from "./client-process.ts";
 import { ResponseReader } from "./response-reader.ts";
 

@@ -1,4 +1,4 @@
-import { ATOMIC, callServer, type HttpResponse } from "../test/support/server.ts";
+import { ATOMIC, callServer, type HttpResponse } from "../../test/support/server.ts";
 
 type Headers = Readonly<Record<string, string>>;
 
