@@ -1,6 +1,7 @@
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { BASE_VERSION } from "../src/store/shared/schema-version.ts";
 import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
 import { run as runProgram } from "../test/support/process.ts";
 import { add, newId } from "../test/support/server.ts";
@@ -65,11 +66,11 @@ async function filledFile(run: Run): Promise<string> {
   return file;
 }
 
-/** A database of the first schema, for an engine. */
+/** A database of the oldest schema that can be migrated. */
 const oldSchema = (engine: "sqlite" | "postgres") =>
-  readFileSync(new URL(`../test/fixtures/schemas/${engine}-1.sql`, import.meta.url), "utf8");
+  readFileSync(new URL(`../test/fixtures/schemas/${engine}-${BASE_VERSION}.sql`, import.meta.url), "utf8");
 
-/** From an empty file, and from the first schema. */
+/** From an empty file, and from the oldest schema. */
 async function migrationsOfFiles(run: Run): Promise<Findings> {
   const old = join(run.folder, "old.db");
   const database = new DatabaseSync(old);

@@ -289,7 +289,7 @@ test("start: a deletion was interrupted → the server finishes it", async (t) =
   const database = new DatabaseSync(file);
   t.after(() => database.close());
   // It has the list of a deleted account, half erased.
-  database.exec(readFileSync(new URL("fixtures/schemas/sqlite-3.sql", import.meta.url), "utf8"));
+  database.exec(readFileSync(new URL("fixtures/schemas/sqlite-10.sql", import.meta.url), "utf8"));
   const left = () =>
     ["subscriptions", "removals", "erasures"].map((table) =>
       Number(

@@ -13,7 +13,7 @@ import { callServer, newId, PLAIN, temporaryFolder } from "./support/server.ts";
 
 /** Databases that releases have written; test/support/release-fixture.ts says how. */
 const FOLDER = fileURLToPath(new URL("fixtures/releases/", import.meta.url));
-const RELEASES = ["0.1.0"];
+const RELEASES = ["0.2.0"];
 const postgres = await sharedPostgres();
 
 /** Runs SQL on a new or an existing database. */
@@ -25,12 +25,12 @@ const ENGINES = {
       database.exec(sql);
       database.close();
     },
-    newer: "pragma user_version = 999",
+    setVersion: (version: number) => `pragma user_version = ${version}`,
   },
   postgres: {
     create: () => postgres.database(),
     execute: async (url: string, sql: string) => void (await query(url, sql)),
-    newer: "update earmark.schema set version = 999",
+    setVersion: (version: number) => `update earmark.schema set version = ${version}`,
   },
 };
 
@@ -41,7 +41,7 @@ test("upgrade: the fixtures → cover every release on both engines", () => {
   assert.deepEqual(globSync("*", { cwd: FOLDER }).sort(), expected.sort());
 });
 
-for (const [engine, { create, execute, newer }] of Object.entries(ENGINES)) {
+for (const [engine, { create, execute, setVersion }] of Object.entries(ENGINES)) {
   for (const release of RELEASES)
     test(`upgrade: ${engine} written by ${release} → this version serves the same lists, people and tokens`, async () => {
       const read = (ending: string) => readFileSync(join(FOLDER, `${release}-${engine}.${ending}`), "utf8");
@@ -87,16 +87,23 @@ for (const [engine, { create, execute, newer }] of Object.entries(ENGINES)) {
       assert.deepEqual([...deleted.stdout.matchAll(/^(\w+)\t/gm)].map(([, name]) => name).sort(), ["ann", "bob"]);
     });
 
-  test(`downgrade: ${engine} written by a newer version → rejected with advice, and unchanged`, async () => {
+  test(`upgrade: ${engine} written by a newer version or before 0.2.0 → rejected with advice, and unchanged`, async () => {
     const url = await create();
     const settings = { DATABASE_URL: url };
     assert.equal((await runInProcess(["add", "https://a.example/1"], settings)).code, 0);
-    await execute(url, newer);
-    for (const command of [["serve"], ["list"], ["migrate"]]) {
-      const { code, stderr } = await runInProcess(command, settings);
-      assert.equal(code, 1, command.join(" "));
-      assert.match(stderr, /by a newer Earmark \(schema version 999; this Earmark supports up to \d+\)/);
-      assert.match(stderr, /It was not changed; install that version or a later one, or restore a pre-upgrade backup/);
+    const cases = [
+      [999, /by a newer Earmark \(schema version 999; this Earmark supports up to \d+\). It was not changed; install /],
+      [9, /by an Earmark before 0\.2\.0 \(schema version 9\)\. It was not changed; start Earmark 0\.2\.0 with it once/],
+    ] as const;
+    for (const [version, advice] of cases) {
+      await execute(url, setVersion(version));
+      for (const command of [["serve"], ["list"], ["migrate"]]) {
+        const { code, stderr } = await runInProcess(command, settings);
+        assert.equal(code, 1, command.join(" "));
+        assert.match(stderr, advice);
+      }
+      const { stdout } = await runInProcess(["doctor"], settings);
+      assert.match(stdout, version === 9 ? /an Earmark before 0\.2\.0/ : /a newer Earmark/);
     }
   });
 }

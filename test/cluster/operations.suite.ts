@@ -55,31 +55,31 @@ async function rowsOf(url: string, columns: ReadonlyMap<string, string>): Promis
   return all;
 }
 
-test("upgrade: schema 7, distributed as it was then, eight processes at once → same rows, all distributed again", async () => {
+test("upgrade: schema 10, distributed as it was then, eight processes at once → same rows, all distributed again", async () => {
   const url = await createClusterDatabase();
-  await query(url, readFileSync(new URL("../fixtures/schemas/postgres-7.sql", import.meta.url), "utf8"));
-  const together = [
+  await query(url, readFileSync(new URL("../fixtures/schemas/postgres-10.sql", import.meta.url), "utf8"));
+  const tables = [
+    "lists",
     "subscriptions",
     "removals",
     "gaps",
     "erasures",
     "accounts",
+    "credentials",
     "devices",
     "sync_marks",
     "sync_clients",
     "feed_spellings",
     "episode_actions",
   ];
-  await query(url, "select create_distributed_table('earmark.lists', 'user_id')");
-  for (const table of together)
-    await query(
-      url,
-      `select create_distributed_table('earmark.${table}', 'user_id', colocate_with => 'earmark.lists')`,
-    );
-  for (const [table, column] of Object.entries({ identities: "key", credentials: "hash", limits: "key" }))
+  for (const table of tables) {
+    const together = table === "lists" ? "" : ", colocate_with => 'earmark.lists'";
+    await query(url, `select create_distributed_table('earmark.${table}', 'user_id'${together})`);
+  }
+  const others = { identities: "key", limits: "key", credential_users: "hash", podcasts: "feed", artwork: "feed" };
+  for (const [table, column] of Object.entries(others))
     await query(url, `select create_distributed_table('earmark.${table}', '${column}')`);
-  const tables = ["lists", "identities", "credentials", ...together];
-  const columns = await columnsOf(url, tables);
+  const columns = await columnsOf(url, [...tables, "identities"]);
   const before = await rowsOf(url, columns);
   const stores = await Promise.all(
     Array.from({ length: 8 }, (_, index) => open(index < 4 ? url : overAllNodes(url), { connections: 1 })),

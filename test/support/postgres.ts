@@ -8,7 +8,7 @@ import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { engineFor } from "../../src/store/open.ts";
 import { codeOf } from "../../src/store/postgres/connection.ts";
-import { MIGRATIONS } from "../../src/store/postgres/migrations.ts";
+import { BASE, MIGRATIONS } from "../../src/store/postgres/migrations.ts";
 import { createDistributedDatabase, databaseOn, NODES } from "./citus.ts";
 import {
   type Cluster,
@@ -123,7 +123,7 @@ async function runServer(cluster: Cluster, settings: readonly string[], later: L
 }
 
 /** A migrated database to copy. The server may also have one of another version. */
-const MIGRATED = `test_${hash("sha256", MIGRATIONS.join()).slice(0, 12)}`;
+const MIGRATED = `test_${hash("sha256", BASE + MIGRATIONS.join()).slice(0, 12)}`;
 
 async function copyMigrated(server: string): Promise<string> {
   try {

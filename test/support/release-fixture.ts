@@ -11,8 +11,7 @@ import { launch } from "./process.ts";
  *
  *   TEST_POSTGRES_BIN=/usr/lib/postgresql/15/bin node test/support/release-fixture.ts INSTALLATION
  *
- * INSTALLATION is a checkout of the release with its packages installed. PostgreSQL must come with pg_dump. Settings in
- * the environment win: those of 0.1.0 were written with EARMARK_ACCOUNTS=on and EARMARK_SIGN_UP=open.
+ * INSTALLATION is a checkout of the release with its packages installed. PostgreSQL must come with pg_dump.
  */
 const FIXTURES = new URL("../fixtures/releases/", import.meta.url);
 
@@ -76,11 +75,7 @@ async function createUser(ask: Ask, name: string, count: number): Promise<Fixtur
 }
 
 async function fillDatabase(installation: string, url: string): Promise<ReleaseFixture> {
-  const settings = {
-    DATABASE_URL: url,
-    EARMARK_ACCOUNTS: process.env["EARMARK_ACCOUNTS"] ?? "true",
-    EARMARK_SIGN_UP: process.env["EARMARK_SIGN_UP"] ?? "true",
-  };
+  const settings = { DATABASE_URL: url, EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" };
   const server = await launch(settings, [process.execPath, join(installation, "bin", "earmark"), "serve"]).listening;
   const ask = createAsk(server.url);
   const users: FixtureUser[] = [];

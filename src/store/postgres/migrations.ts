@@ -1,16 +1,16 @@
 /**
- * Append-only: released migrations never change, and their number is the schema version. sqlite-schema.ts describes the
- * tables. Keys begin with the user, so that a cluster can distribute users over its nodes, except in tables that are
- * not per user: unique values, feeds and the audit log. `limits` has the rate limits that all processes share.
+ * Append-only: the schema of 0.2.0 and released migrations never change. ../sqlite/migrations.ts describes the tables.
+ * Keys begin with the user, so that a cluster can distribute users over its nodes, except in tables that are not per
+ * user: unique values, feeds and the audit log. `limits` has the rate limits that all processes share.
  * `written_by` identifies the transaction, to find out whether a commit succeeded if its reply was lost.
  * `credential_users` has the user of each credential; the credential itself is stored with the user's other rows.
  */
-export const MIGRATIONS: readonly string[] = [
-  `
+export const BASE = `
   create table earmark.lists (
     user_id bigint primary key,
     sequence bigint not null,
-    total bigint not null
+    total bigint not null,
+    forgotten_sequence bigint not null default 0
   );
 
   create table earmark.subscriptions (
@@ -21,10 +21,15 @@ export const MIGRATIONS: readonly string[] = [
     subscribed_at bigint not null,
     written_by bigint not null,
     feed_url text not null,
+    update_sequence bigint not null default 0,
+    title text,
+    folders text,
     primary key (user_id, sequence),
     unique (user_id, id),
     unique (user_id, feed)
   );
+  create index subscriptions_by_update on earmark.subscriptions (user_id, update_sequence) where update_sequence > 0;
+  create index subscriptions_of_feed on earmark.subscriptions (feed, user_id);
 
   create table earmark.removals (
     user_id bigint not null,
@@ -32,22 +37,28 @@ export const MIGRATIONS: readonly string[] = [
     id uuid not null,
     removed_at bigint not null,
     written_by bigint not null,
+    added_sequence bigint not null default 0,
+    feed_url text not null default '',
     primary key (user_id, sequence)
   );
+  create index removals_by_time on earmark.removals (removed_at);
 
   create table earmark.gaps (
     user_id bigint primary key,
     counts bytea not null
   );
-  `,
-  `
+
   create table earmark.accounts (
     user_id bigint primary key,
     created_at bigint not null,
     name text not null,
     issuer text not null,
-    password text not null
+    password text not null,
+    is_admin smallint not null default 0,
+    disabled_at bigint not null default 0,
+    seen_at bigint not null default 0
   );
+  create index accounts_by_creation on earmark.accounts (created_at, user_id);
 
   create table earmark.identities (
     key uuid primary key,
@@ -55,7 +66,7 @@ export const MIGRATIONS: readonly string[] = [
   );
 
   create table earmark.credentials (
-    hash bytea primary key,
+    hash bytea not null,
     user_id bigint not null,
     id uuid not null,
     created_at bigint not null,
@@ -63,33 +74,27 @@ export const MIGRATIONS: readonly string[] = [
     expires_at bigint not null,
     kind text not null,
     scope text not null,
-    label text not null
+    label text not null,
+    primary key (user_id, hash)
   );
   create index credentials_by_user on earmark.credentials (user_id, kind, created_at);
+  create index credentials_by_hash on earmark.credentials (hash);
+
+  create table earmark.credential_users (
+    hash bytea primary key,
+    user_id bigint not null
+  );
 
   create table earmark.limits (
     key uuid primary key,
     moment double precision not null
   );
-  `,
-  `
+
   create table earmark.erasures (
     user_id bigint primary key,
     remaining bigint not null
   );
-  `,
-  `
-  alter table earmark.lists add column forgotten_sequence bigint not null default 0;
-  update earmark.lists set forgotten_sequence = sequence where sequence > 0;
 
-  alter table earmark.subscriptions add column update_sequence bigint not null default 0;
-  create index subscriptions_by_update on earmark.subscriptions (user_id, update_sequence) where update_sequence > 0;
-
-  alter table earmark.removals add column added_sequence bigint not null default 0;
-  alter table earmark.removals add column feed_url text not null default '';
-  create index removals_by_time on earmark.removals (removed_at);
-  `,
-  `
   create table earmark.devices (
     user_id bigint not null,
     id text not null,
@@ -150,19 +155,13 @@ export const MIGRATIONS: readonly string[] = [
     primary key (user_id, sequence),
     unique (user_id, feed, episode, kind)
   );
-  `,
-  `
-  alter table earmark.subscriptions add column title text;
-  alter table earmark.subscriptions add column folders text;
-  `,
-  `
+
   create table earmark.epoch (
     one boolean primary key,
     value bytea not null
   );
   insert into earmark.epoch values (true, substr(uuid_send(gen_random_uuid()), 1, 8));
-  `,
-  `
+
   create table earmark.podcasts (
     feed uuid primary key,
     artwork uuid,
@@ -202,26 +201,6 @@ export const MIGRATIONS: readonly string[] = [
     primary key (feed, size)
   );
 
-  create index subscriptions_of_feed on earmark.subscriptions (feed, user_id);
-  `,
-  `
-  create table earmark.credential_users (
-    hash bytea primary key,
-    user_id bigint not null
-  );
-  insert into earmark.credential_users select hash, user_id from earmark.credentials;
-  alter table earmark.credentials drop constraint credentials_pkey;
-  alter table earmark.credentials add constraint credentials_pkey primary key (user_id, hash);
-  create index credentials_by_hash on earmark.credentials (hash);
-  `,
-  `
-  alter table earmark.accounts add column is_admin smallint not null default 0;
-  alter table earmark.accounts add column disabled_at bigint not null default 0;
-  alter table earmark.accounts add column seen_at bigint not null default 0;
-  create index accounts_by_creation on earmark.accounts (created_at, user_id);
-  update earmark.accounts set is_admin = 1
-    where user_id = (select user_id from earmark.accounts order by user_id <> 1, created_at, user_id limit 1);
-
   create table earmark.audit_log (
     acted_at bigint not null,
     id uuid not null,
@@ -231,7 +210,10 @@ export const MIGRATIONS: readonly string[] = [
     target text not null,
     primary key (acted_at, id)
   );
-  `,
+  `;
+
+/** The steps from BASE_VERSION on. */
+export const MIGRATIONS: readonly string[] = [
   "", // For SQLite only.
   `
   alter table earmark.removals add column title text;

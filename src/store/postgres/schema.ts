@@ -2,11 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { UserError } from "../../util/user-error.ts";
 import type { Finding } from "../shared/options.ts";
 import { countQuery, describeCounts, toCounts } from "../shared/podcast-rows.ts";
+import { BASE_VERSION, isTooOld, refuseOldSchema } from "../shared/schema-version.ts";
 import { distributeNewTables, inspectCluster, requireCoordinator } from "./cluster.ts";
 import { type Connection, codeOf, Postgres } from "./connection.ts";
-import { MIGRATIONS } from "./migrations.ts";
+import { BASE, MIGRATIONS } from "./migrations.ts";
 
-export const NEWEST_VERSION = MIGRATIONS.length;
+export const NEWEST_VERSION = BASE_VERSION + MIGRATIONS.length;
 
 /** How long to wait for a server that is still starting. */
 const STARTING_MS = 10_000;
@@ -109,6 +110,12 @@ async function inspectPodcasts(connection: Connection): Promise<Finding> {
 
 function describeVersion(schema: number): Finding {
   if (schema === NEWEST_VERSION) return { state: "ok", what: `The database schema is current (version ${schema})` };
+  if (isTooOld(schema))
+    return {
+      state: "error",
+      what: `The database was created by an Earmark before 0.2.0 (schema version ${schema})`,
+      advice: "Start Earmark 0.2.0 with it once, which migrates it.",
+    };
   if (schema < NEWEST_VERSION)
     return {
       state: "ok",
@@ -135,13 +142,15 @@ async function migrate(connection: Connection): Promise<void> {
   await connection.query("lock table earmark.schema in exclusive mode");
   const { rows } = await connection.query("select version from earmark.schema where one");
   const version = Number(rows[0]?.version);
+  refuseOldSchema(version, "The database");
   if (version > NEWEST_VERSION) {
     throw new UserError(
       `The database was created by a newer Earmark (schema version ${version}; this Earmark supports up to ${NEWEST_VERSION}). It was not changed; install that version or a later one, or restore a pre-upgrade backup into an empty database.`,
     );
   }
   // One by one, because Citus sends the whole text of a change to each shard.
-  const statements = MIGRATIONS.slice(version).flatMap((step) => step.split(";"));
+  const steps = version === 0 ? [BASE, ...MIGRATIONS] : MIGRATIONS.slice(version - BASE_VERSION);
+  const statements = steps.flatMap((step) => step.split(";"));
   for (const statement of statements) if (statement.trim() !== "") await connection.query(statement);
   await distributeNewTables(connection);
   await connection.query("update earmark.schema set version = $1 where one", [NEWEST_VERSION]);

@@ -38,8 +38,6 @@ const FILE_FAILURES: ReadonlySet<number> = new Set([
   SQLITE_FULL,
   SQLITE_CANTOPEN,
 ]);
-/** The first schema version with secure_delete. Files of earlier versions are rewritten once. */
-const SECURE_DELETE_VERSION = 3;
 /** Files up to this size are checked at start, which takes less than 100 ms. */
 const CHECKED_BYTES = 16 * 1024 * 1024;
 
@@ -47,13 +45,13 @@ const CHECKED_BYTES = 16 * 1024 * 1024;
  * Locks the file for this process, creates it if it does not exist, and migrates it to the newest version. Returns a
  * function that releases the lock. Throws if it is not an Earmark database or another server uses it.
  */
-export function claimAndMigrate(path: string, onWarning?: (warning: string) => void): () => void {
+export function claimAndMigrate(path: string): () => void {
   try {
     refuseForeignFile(path);
     refuseUnfinishedRestore(path);
     const release = claimPath(path);
     try {
-      migrate(path, onWarning);
+      migrate(path);
       return release;
     } catch (error) {
       release();
@@ -89,30 +87,18 @@ export function realPath(path: string): string {
   return existsSync(path) ? realpathSync(path) : join(realpathSync(dirname(path)), basename(path));
 }
 
-function migrate(path: string, onWarning: ((warning: string) => void) | undefined): void {
+function migrate(path: string): void {
   const database = new DatabaseSync(path, { timeout: BUSY_MS });
   try {
     const version = readVersion(database, path);
     refuseForeignSchema(database, version, path);
     if (version > 0 && statSync(path).size <= CHECKED_BYTES) refuseDamagedFile(database, path);
-    if (version > 0 && version < SECURE_DELETE_VERSION) rewrite(database, path, onWarning);
     // Before a migration drops an index, whose pages are then free.
     database.exec("pragma secure_delete = on");
     migrateSchema(database, version);
     setDurability(database);
   } finally {
     database.close();
-  }
-}
-
-/** Rewrites a file without remnants of deleted data. This needs twice its size in free space. */
-function rewrite(database: DatabaseSync, path: string, onWarning: ((warning: string) => void) | undefined): void {
-  try {
-    database.exec("vacuum");
-  } catch (error) {
-    onWarning?.(
-      `${path} still contains remnants of deleted data, because it could not be rewritten (${(error as Error).message}). Free up at least twice its size in disk space; then, with the server stopped, run "earmark backup FILE" and "earmark restore FILE".`,
-    );
   }
 }
 

@@ -124,22 +124,6 @@ test("erasing: a store is closed → no log is left", async () => {
   assert.equal(existsSync(`${file}-wal`), false);
 });
 
-test("upgrade: a file of an earlier version → rewritten without remnants", async (t) => {
-  const file = join(temporaryFolder(), "earmark.db");
-  const database = new DatabaseSync(file);
-  const fixture = new URL("../../../test/fixtures/schemas/sqlite-2.sql", import.meta.url);
-  database.exec(`${readFileSync(fixture, "utf8")}; pragma secure_delete = off; begin`);
-  const insert = database.prepare("insert into subscriptions values (7, ?, ?, ?, ?, 0)");
-  for (let index = 0; index < 500; index += 1)
-    insert.run(index, Buffer.from(`a${index}`), Buffer.from(`b${index}`), newMarker());
-  database.exec("commit; delete from subscriptions where user_id = 7");
-  database.close();
-  assert.ok(markersIn(file).size > 0);
-  const store = await openStore(`file:${file}`, { connections: 1 });
-  t.after(() => store.close());
-  assert.equal(markersIn(file).size, 0);
-});
-
 test("upgrade: an index is replaced, then its rows are deleted → no remnants in pages that became free", async () => {
   const file = join(temporaryFolder(), "earmark.db");
   const database = new DatabaseSync(file);

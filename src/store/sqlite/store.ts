@@ -36,7 +36,7 @@ const CACHE_KIB = 16 * 1024;
  */
 export async function openSqlite(path: string, options: StoreOptions): Promise<Store> {
   const isCommand = options.allowRunningServer === true;
-  const release = isCommand ? shareFile(path) : claimAndMigrate(path, options.onWarning);
+  const release = isCommand ? shareFile(path) : claimAndMigrate(path);
   let writer: GroupWriter | undefined;
   try {
     writer = isCommand ? new (await import("./writer.ts")).SqliteWriter(path) : await WriterThread.start(path);
