@@ -4,7 +4,7 @@ import { Socket } from "node:net";
 import { after } from "node:test";
 import { createClient, guid } from "../client/src/index.ts";
 import { Accounts } from "../src/accounts/accounts.ts";
-import { People } from "../src/accounts/administration.ts";
+import { Administration } from "../src/accounts/administration.ts";
 import { readName } from "../src/accounts/names.ts";
 import { validatePassword } from "../src/accounts/passwords.ts";
 import { readConfig } from "../src/config/config.ts";
@@ -87,7 +87,7 @@ const verify = createJwtVerifier({ issuer: "http://127.0.0.1:1", audience: "earm
 const accounts = new Accounts(store.accounts, { signUp: false });
 const authenticate = createAuthentication({
   accounts,
-  people: new People(store.people, accounts),
+  administration: new Administration(store.administration, accounts),
   config: config.accounts ?? assert.fail(),
   metricsToken: "0123456789abcdef",
   verify: undefined,

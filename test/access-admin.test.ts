@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { NOBODY } from "../src/accounts/account-store.ts";
 import { Accounts } from "../src/accounts/accounts.ts";
-import { People } from "../src/accounts/administration.ts";
+import { Administration } from "../src/accounts/administration.ts";
 import type { AdminAction } from "../src/accounts/administration-store.ts";
 import { asUser, type UserId } from "../src/accounts/caller.ts";
 import {
@@ -35,7 +35,7 @@ import { newId, PLAIN } from "./support/server.ts";
 const { server, clock } = await startWithAccounts();
 const { port, store } = server;
 const COMMAND = asUser(NOBODY);
-const administration = new People(store.people, new Accounts(store.accounts, { signUp: false }));
+const administration = new Administration(store.administration, new Accounts(store.accounts, { signUp: false }));
 const PASSWORD = "the password of everybody here";
 
 interface Person extends SignedIn {
@@ -120,9 +120,11 @@ async function change({ user }: Person, body: string): Promise<void> {
 }
 
 const everything = async () => ({
-  people: (await store.people.page({ offset: 0, size: 10_000 })).people.map(({ seenAt: _, ...person }) => person),
+  accounts: (await store.administration.page({ offset: 0, size: 10_000 })).accounts.map(
+    ({ seenAt: _, ...person }) => person,
+  ),
   invitations: await store.accounts.listCredentials(NOBODY, "invitation"),
-  entries: (await store.people.auditLog({ offset: 0, size: 1 })).total,
+  entries: (await store.administration.auditLog({ offset: 0, size: 1 })).total,
 });
 
 for (const { method, path: url } of routes.filter(({ method }) => method !== "GET" && method !== "HEAD")) {

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { NOBODY } from "../src/accounts/account-store.ts";
 import { Accounts } from "../src/accounts/accounts.ts";
-import { People } from "../src/accounts/administration.ts";
+import { Administration } from "../src/accounts/administration.ts";
 import { asUser } from "../src/accounts/caller.ts";
 import { assertAccessible } from "./support/browser.ts";
 import {
@@ -151,7 +151,7 @@ describe("connection", { concurrency: 3 }, () => {
       EARMARK_TRUSTED_PROXIES: "127.0.0.1",
     });
     const accounts = new Accounts(server.store.accounts, { signUp: true });
-    const people = new People(server.store.people, accounts);
+    const administration = new Administration(server.store.administration, accounts);
     const ann = await accounts.findOrCreate("ann", "", "127.0.0.1", new Date());
     const { page, allow, problems, finish } = await visit({
       server,
@@ -165,7 +165,7 @@ describe("connection", { concurrency: 3 }, () => {
       "connection: a proxy names a user whose account is disabled → a banner says so, until it is enabled",
       async () => {
         const change = (kind: "disable" | "enable") =>
-          people.change(asUser(NOBODY), ann?.account.user ?? NOBODY, kind, new Date());
+          administration.change(asUser(NOBODY), ann?.account.user ?? NOBODY, kind, new Date());
         allow(/response: 403 /);
         const banner = status(page, en.errors["account-disabled"]);
         await page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();

@@ -84,7 +84,7 @@ describeStore(name, store);
 describeApps(name, store);
 await describeAccounts(name, async () => {
   const own = await openStore(await newDatabase(), { connections: 10 });
-  return { accounts: own.accounts, people: own.people, subscriptions: own };
+  return { accounts: own.accounts, administration: own.administration, subscriptions: own };
 });
 
 test("PgBouncer: 100 concurrent users on few connections → all writes succeed", async () => {

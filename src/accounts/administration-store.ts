@@ -100,9 +100,9 @@ export const COUNTED_TABLES = ["subscriptions", "removals", "episode_actions"] a
  *   is recorded in the audit log in that transaction; otherwise it rejects with `AccessRevoked`;
  * - while there are accounts, at least one administrator remains who is not disabled.
  */
-export interface PeopleStore {
+export interface AdministrationStore {
   /** Oldest account first. */
-  page(range: PageRange): Promise<{ readonly people: readonly AccountSummary[]; readonly total: number }>;
+  page(range: PageRange): Promise<{ readonly accounts: readonly AccountSummary[]; readonly total: number }>;
   get(user: UserId): Promise<AccountSummary | undefined>;
   /**
    * `done` also if the account was already in that state. Disabling ends all sessions and reset links; tokens are not

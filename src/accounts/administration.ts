@@ -1,7 +1,7 @@
 import type { PageRange } from "../util/page-range.ts";
 import { type Credential, type IssuedCredential, NOBODY } from "./account-store.ts";
 import { type Accounts, addMs } from "./accounts.ts";
-import type { AdminAction, PeopleStore } from "./administration-store.ts";
+import type { AdminAction, AdministrationStore } from "./administration-store.ts";
 import { asUser, type Caller, type UserId } from "./caller.ts";
 import { waitForCachesToExpire } from "./credential-cache.ts";
 import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
@@ -18,26 +18,26 @@ const RESET_PREFIX = "emr_";
 const MAX_SEEN = 10_000;
 
 /** What administrators do: manage other accounts, invitations and reset links, and read the audit log. */
-export class People {
-  readonly #store: PeopleStore;
+export class Administration {
+  readonly #store: AdministrationStore;
   readonly #accounts: Accounts;
   #today = Number.NaN;
   readonly #seenToday = new Set<UserId>();
 
-  constructor(store: PeopleStore, accounts: Accounts) {
+  constructor(store: AdministrationStore, accounts: Accounts) {
     this.#store = store;
     this.#accounts = accounts;
   }
 
-  page(range: PageRange): ReturnType<PeopleStore["page"]> {
+  page(range: PageRange): ReturnType<AdministrationStore["page"]> {
     return this.#store.page(range);
   }
 
-  get(user: UserId): ReturnType<PeopleStore["get"]> {
+  get(user: UserId): ReturnType<AdministrationStore["get"]> {
     return this.#store.get(user);
   }
 
-  auditLog(range: PageRange): ReturnType<PeopleStore["auditLog"]> {
+  auditLog(range: PageRange): ReturnType<AdministrationStore["auditLog"]> {
     return this.#store.auditLog(range);
   }
 

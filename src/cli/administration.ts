@@ -1,6 +1,6 @@
 import { isValidAt, NOBODY } from "../accounts/account-store.ts";
 import type { Accounts } from "../accounts/accounts.ts";
-import { INVITATION_DAYS, People } from "../accounts/administration.ts";
+import { Administration, INVITATION_DAYS } from "../accounts/administration.ts";
 import type { AdminAction } from "../accounts/administration-store.ts";
 import { asUser } from "../accounts/caller.ts";
 import { CREDENTIAL_KINDS } from "../accounts/credential-kinds.ts";
@@ -17,9 +17,9 @@ const PAGE_SIZE = 100;
 const OPERATOR = asUser(NOBODY);
 
 export async function listUsers(terminal: Terminal, asJson: boolean): Promise<void> {
-  await withPeople(terminal, async (people) => {
+  await withAdministration(terminal, async (administration) => {
     for (let offset = 0; ; offset += PAGE_SIZE) {
-      const { people: page } = await people.page({ offset, size: PAGE_SIZE });
+      const { accounts: page } = await administration.page({ offset, size: PAGE_SIZE });
       for (const person of page) {
         const { name, issuer, createdAt, subscriptions, disabledAt, seenAt } = person;
         const line = {
@@ -45,18 +45,18 @@ const CHANGED: Readonly<Record<AdminAction, (name: string) => string>> = {
 };
 
 export async function changeUser(terminal: Terminal, name: string, action: AdminAction): Promise<void> {
-  await withPeople(terminal, async (people, accounts) => {
+  await withAdministration(terminal, async (administration, accounts) => {
     const account = await accountOf(terminal, accounts, name);
-    const refused = await people.change(OPERATOR, account.user, action, terminal.context.now());
+    const refused = await administration.change(OPERATOR, account.user, action, terminal.context.now());
     if (refused !== undefined) throw new UserError(describeRefusal(refused));
     terminal.say(CHANGED[action](referenceOf(account)));
   });
 }
 
 export async function createResetLink(terminal: Terminal, name: string): Promise<void> {
-  await withPeople(terminal, async (people, accounts) => {
+  await withAdministration(terminal, async (administration, accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
-    const issued = await people.createResetLink(OPERATOR, user, terminal.context.now());
+    const issued = await administration.createResetLink(OPERATOR, user, terminal.context.now());
     const full = `There are already ${CREDENTIAL_KINDS["password-reset"].max} unused reset links for "${name}". Wait until one expires, or set a password: earmark user passwd ${name}`;
     if (isAccountRefusal(issued)) throw new UserError(describeRefusal(issued, full));
     await writeLink(terminal, "/reset-password", issued.secret, `within a day to set a new password for "${name}"`);
@@ -67,9 +67,9 @@ export async function invite(terminal: Terminal, days: string | undefined, note 
   const lifetimeDays = readDays(days) ?? INVITATION_DAYS;
   const problem = note === "" ? undefined : validateLabel(note);
   if (problem !== undefined) throw new UserError(`--note ${problem}.`);
-  await withPeople(terminal, async (people) => {
+  await withAdministration(terminal, async (administration) => {
     const now = terminal.context.now();
-    const issued = await people.invite(OPERATOR, now, {
+    const issued = await administration.invite(OPERATOR, now, {
       note,
       expiresAt: new Date(now.getTime() + lifetimeDays * DAY_MS),
     });
@@ -87,7 +87,7 @@ async function writeLink(terminal: Terminal, path: string, secret: string, purpo
 }
 
 export async function listInvitations(terminal: Terminal, asJson: boolean): Promise<void> {
-  await withPeople(terminal, async (_people, accounts) => {
+  await withAdministration(terminal, async (_administration, accounts) => {
     for (const invitation of await accounts.listCredentials(NOBODY, "invitation")) {
       if (!isValidAt(invitation, terminal.context.now())) continue;
       const { id, createdAt, expiresAt, label } = invitation;
@@ -98,7 +98,7 @@ export async function listInvitations(terminal: Terminal, asJson: boolean): Prom
 }
 
 export async function revokeInvitation(terminal: Terminal, id: string): Promise<void> {
-  await withPeople(terminal, async (_people, accounts) => {
+  await withAdministration(terminal, async (_administration, accounts) => {
     const now = terminal.context.now();
     if (!isUuidLike(id) || !(await accounts.removeCredential(OPERATOR, "invitation", id.toLowerCase(), now)))
       throw new UserError(`No invitation with id ${id}. See: earmark user invitations`);
@@ -108,9 +108,9 @@ export async function revokeInvitation(terminal: Terminal, id: string): Promise<
 
 /** Prints the audit log, newest first. */
 export async function listAuditLog(terminal: Terminal, asJson: boolean): Promise<void> {
-  await withPeople(terminal, async (people) => {
+  await withAdministration(terminal, async (administration) => {
     for (let offset = 0; ; offset += PAGE_SIZE) {
-      const { entries } = await people.auditLog({ offset, size: PAGE_SIZE });
+      const { entries } = await administration.auditLog({ offset, size: PAGE_SIZE });
       for (const { at, action, actor, address, target } of entries) {
         const from = address === "" ? null : address;
         await terminal.writeRecord({ acted_at: at.toISOString(), action, actor, target, address: from }, asJson);
@@ -120,6 +120,11 @@ export async function listAuditLog(terminal: Terminal, asJson: boolean): Promise
   });
 }
 
-function withPeople<T>(terminal: Terminal, work: (people: People, accounts: Accounts) => Promise<T>): Promise<T> {
-  return withAccounts(terminal, (accounts, store) => work(new People(store.people, accounts), accounts));
+function withAdministration<T>(
+  terminal: Terminal,
+  work: (administration: Administration, accounts: Accounts) => Promise<T>,
+): Promise<T> {
+  return withAccounts(terminal, (accounts, store) =>
+    work(new Administration(store.administration, accounts), accounts),
+  );
 }

@@ -1,7 +1,7 @@
 import type { Writable } from "node:stream";
 import { setFlagsFromString } from "node:v8";
 import { Accounts } from "../accounts/accounts.ts";
-import { People } from "../accounts/administration.ts";
+import { Administration } from "../accounts/administration.ts";
 import { isAccountRefusal } from "../accounts/refusals.ts";
 import { type AccountsConfig, type Config, ConfigError } from "../config/config.ts";
 import { openStore } from "../store/open.ts";
@@ -49,8 +49,8 @@ export async function serve(options: ServeOptions): Promise<void> {
       server.routes.map(({ path }) => path),
     );
     const accounts = new Accounts(store.accounts, { signUp: config.accounts?.signUp === true });
-    const people = new People(store.people, accounts);
-    const setupSecret = config.accounts && (await prepareAccounts(accounts, people, config.accounts));
+    const administration = new Administration(store.administration, accounts);
+    const setupSecret = config.accounts && (await prepareAccounts(accounts, administration, config.accounts));
     if (config.accounts === undefined && !config.allowAnonymous && !(await accounts.isEmpty())) {
       throw new UserError(
         `The database at ${displayNameOf(config.databaseUrl)} has accounts. Set EARMARK_ACCOUNTS=true, or EARMARK_ALLOW_ANONYMOUS=true to serve the first account's list to everyone without credentials.`,
@@ -101,11 +101,11 @@ export function rejectReservedPath(basePath: string, routes: readonly string[]):
 /** Creates the account from the settings, or returns the secret of a setup link for the first account. */
 async function prepareAccounts(
   accounts: Accounts,
-  people: People,
+  administration: Administration,
   config: AccountsConfig,
 ): Promise<string | undefined> {
   const now = new Date();
-  if (config.admin === undefined) return (await people.createSetupLink(now))?.secret;
+  if (config.admin === undefined) return (await administration.createSetupLink(now))?.secret;
   if (!(await accounts.isEmpty())) return undefined;
   const created = await accounts.create(config.admin.name, config.admin.password, now);
   if (isAccountRefusal(created) && created.reason === "invalid")

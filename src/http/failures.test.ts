@@ -3,7 +3,7 @@ import { PassThrough } from "node:stream";
 import { after, test } from "node:test";
 import { ATOMIC, add, callServer, newId } from "../../test/support/server.ts";
 import type { AccountStore } from "../accounts/account-store.ts";
-import type { PeopleStore } from "../accounts/administration-store.ts";
+import type { AdministrationStore } from "../accounts/administration-store.ts";
 import type { AppStore } from "../apps/app-store.ts";
 import { readConfig } from "../config/config.ts";
 import type { PodcastStore } from "../podcasts/podcast-store.ts";
@@ -30,7 +30,7 @@ async function startBroken(failure: Error) {
     ready: fail,
     close: () => Promise.resolve(),
     accounts: {} as AccountStore,
-    people: {} as PeopleStore,
+    administration: {} as AdministrationStore,
     apps: {} as AppStore,
     podcasts: {} as PodcastStore,
   };

@@ -3,7 +3,7 @@ import { Passkeys } from "../accounts/passkeys.ts";
 import type { Signatures } from "../accounts/signatures.ts";
 import { readPageQuery } from "../jsonapi/query.ts";
 import { createAccountHandlers, createMeHandlers } from "./api/accounts.ts";
-import { createPeopleHandlers } from "./api/administration.ts";
+import { createAdministrationHandlers } from "./api/administration.ts";
 import { createAppDataHandlers } from "./api/app-data.ts";
 import { createAppLoginHandlers } from "./api/app-logins.ts";
 import { createChangesHandler, createRemovalsHandler } from "./api/changes.ts";
@@ -157,8 +157,8 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
 }
 
 function accountRoutes(services: Services): Route[] {
-  const { appSignIn, people } = services;
-  if (services.accounts === undefined || people === undefined || appSignIn === undefined) return [];
+  const { appSignIn, administration } = services;
+  if (services.accounts === undefined || administration === undefined || appSignIn === undefined) return [];
   const { signatures } = appSignIn;
   const passkeys = new Passkeys(services.accounts, signatures);
   const accounts = createAccountHandlers(services.accounts, passkeys, services);
@@ -199,25 +199,25 @@ function accountRoutes(services: Services): Route[] {
     route("DELETE", "/v1/app-logins/:token", { access: "account", run: logins.deny }),
 
     route("POST", "/v1/password-resets", { access: "open", body, run: accounts.resetPassword }),
-    ...peopleRoutes(createPeopleHandlers(services.accounts, people, services)),
+    ...administrationRoutes(createAdministrationHandlers(services.accounts, administration, services)),
   ];
 }
 
-function peopleRoutes(people: ReturnType<typeof createPeopleHandlers>): Route[] {
+function administrationRoutes(administration: ReturnType<typeof createAdministrationHandlers>): Route[] {
   const body = { maxBytes: MAX_SMALL_DOCUMENT_BYTES };
   const query = readPageQuery;
   return [
-    route("GET", "/v1/accounts", { access: "admin", query, run: people.list }),
-    route("GET", "/v1/accounts/:account", { access: "admin", run: people.get }),
-    route("PATCH", "/v1/accounts/:account", { access: "admin", body, run: people.change }),
-    route("DELETE", "/v1/accounts/:account", { access: "admin", run: people.delete }),
-    route("POST", "/v1/accounts/:account/reset-links", { access: "admin", run: people.createResetLink }),
+    route("GET", "/v1/accounts", { access: "admin", query, run: administration.list }),
+    route("GET", "/v1/accounts/:account", { access: "admin", run: administration.get }),
+    route("PATCH", "/v1/accounts/:account", { access: "admin", body, run: administration.change }),
+    route("DELETE", "/v1/accounts/:account", { access: "admin", run: administration.delete }),
+    route("POST", "/v1/accounts/:account/reset-links", { access: "admin", run: administration.createResetLink }),
 
-    route("GET", "/v1/invitations", { access: "admin", query, run: people.listInvitations }),
-    route("POST", "/v1/invitations", { access: "admin", body, run: people.invite }),
-    route("DELETE", "/v1/invitations/:id", { access: "admin", run: people.revokeInvitation }),
+    route("GET", "/v1/invitations", { access: "admin", query, run: administration.listInvitations }),
+    route("POST", "/v1/invitations", { access: "admin", body, run: administration.invite }),
+    route("DELETE", "/v1/invitations/:id", { access: "admin", run: administration.revokeInvitation }),
 
-    route("GET", "/v1/audit-log", { access: "admin", query, run: people.auditLog }),
+    route("GET", "/v1/audit-log", { access: "admin", query, run: administration.auditLog }),
   ];
 }
 

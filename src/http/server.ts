@@ -5,7 +5,7 @@ import { type Duplex, duplexPair, type Writable } from "node:stream";
 import { type LoggerOptions, pino } from "pino";
 import { NOBODY } from "../accounts/account-store.ts";
 import { Accounts } from "../accounts/accounts.ts";
-import { People } from "../accounts/administration.ts";
+import { Administration } from "../accounts/administration.ts";
 import { LOCAL_USER, type UserId } from "../accounts/caller.ts";
 import type { MonotonicClock } from "../accounts/rate-limits.ts";
 import { AppSignIn } from "../apps/sign-in.ts";
@@ -98,14 +98,14 @@ export function createServer(options: ServerOptions): Server {
   });
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts, limiterClock);
   const readProxyUser = createProxyUserReader(config);
-  const people = accounts && new People(store.people, accounts);
+  const administration = accounts && new Administration(store.administration, accounts);
   const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
   const authenticate =
-    accounts === undefined || people === undefined || config.accounts === undefined
+    accounts === undefined || administration === undefined || config.accounts === undefined
       ? createLocalAuthentication(localUser, clock, config.metricsToken)
       : createAuthentication({
           accounts,
-          people,
+          administration,
           config: config.accounts,
           metricsToken: config.metricsToken,
           verify: createOidcVerifier(config.accounts, onError),
@@ -125,7 +125,7 @@ export function createServer(options: ServerOptions): Server {
     clock,
   });
   const serverUrlOf = createServerUrlReader(config, readClient);
-  const signIn = { accounts, people, appSignIn, authenticate };
+  const signIn = { accounts, administration, appSignIn, authenticate };
   const shared = { config, store, apps, ...signIn, outcomes: metrics, hub, scheduler };
   const services = { ...shared, log, readClient, serverUrlOf, clock, limiterClock };
   const routes = createRoutes(services, metrics, () => isDraining);

@@ -241,7 +241,7 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     POST: { access: "account", status: 201, body: ({ name }) => document("app-login", { label: markOf(name) }) },
     DELETE: { access: "account", status: 204 },
   },
-  // Valid links are the subject of openapi-responses.test.ts and page-people.test.ts.
+  // Valid links are the subject of openapi-responses.test.ts and page-administration.test.ts.
   "/v1/password-resets": {
     POST: {
       access: "open",

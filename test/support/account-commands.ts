@@ -69,8 +69,8 @@ export const within = <T>(database: string, work: (accounts: Accounts, store: St
 
 export const namesOf = (database: string) =>
   withStore(database, async (store) => {
-    const { people } = await store.people.page({ offset: 0, size: 100 });
-    return people.map(({ name }) => name).sort();
+    const { accounts } = await store.administration.page({ offset: 0, size: 100 });
+    return accounts.map(({ name }) => name).sort();
   });
 
 /** Creates an account with a token. */

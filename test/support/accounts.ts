@@ -4,7 +4,7 @@ import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { NOBODY } from "../../src/accounts/account-store.ts";
 import { Accounts } from "../../src/accounts/accounts.ts";
-import { People } from "../../src/accounts/administration.ts";
+import { Administration } from "../../src/accounts/administration.ts";
 import { asUser, type UserId } from "../../src/accounts/caller.ts";
 import { isAccountRefusal } from "../../src/accounts/refusals.ts";
 import type { Store } from "../../src/store/shared/contract.ts";
@@ -77,8 +77,8 @@ export async function signUp(port: number, name: string, password: string, heade
 
 /** The secret of a new invitation. */
 export async function inviteTo(store: Store, at = new Date()): Promise<string> {
-  const people = new People(store.people, new Accounts(store.accounts, { signUp: false }));
-  const issued = await people.invite(asUser(NOBODY), at);
+  const administration = new Administration(store.administration, new Accounts(store.accounts, { signUp: false }));
+  const issued = await administration.invite(asUser(NOBODY), at);
   if (isAccountRefusal(issued)) throw new Error(issued.reason);
   return issued.secret;
 }

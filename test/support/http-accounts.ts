@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { after } from "node:test";
 import { Accounts } from "../../src/accounts/accounts.ts";
-import { People } from "../../src/accounts/administration.ts";
+import { Administration } from "../../src/accounts/administration.ts";
 import { asUser } from "../../src/accounts/caller.ts";
 import { isAccountRefusal } from "../../src/accounts/refusals.ts";
 import { createAccount, document as documentOf, fromElsewhere as fromNewNetwork } from "./accounts.ts";
@@ -25,7 +25,7 @@ export async function start(settings: Readonly<Record<string, string>> = {}) {
   return {
     ...server,
     accounts,
-    people: new People(server.store.people, accounts),
+    administration: new Administration(server.store.administration, accounts),
     wait: (ms: number) => {
       now += ms;
       uptime += ms;

@@ -1,6 +1,6 @@
 import { isValidAt, NOBODY } from "../../accounts/account-store.ts";
 import type { Accounts } from "../../accounts/accounts.ts";
-import type { People } from "../../accounts/administration.ts";
+import type { Administration } from "../../accounts/administration.ts";
 import { AccessRevoked, type UserId } from "../../accounts/caller.ts";
 import { CREDENTIAL_KINDS } from "../../accounts/credential-kinds.ts";
 import { isAccountRefusal } from "../../accounts/refusals.ts";
@@ -23,13 +23,13 @@ import {
 import type { Services } from "./services.ts";
 
 /** Handlers for administrators. */
-export function createPeopleHandlers(
+export function createAdministrationHandlers(
   accounts: Accounts,
-  people: People,
+  administration: Administration,
   { config: { basePath }, hub, serverUrlOf, clock }: Services,
 ) {
   const personOf = async (user: UserId) => {
-    const person = await people.get(user);
+    const person = await administration.get(user);
     if (person === undefined) throw notFound("Account");
     return person;
   };
@@ -46,7 +46,7 @@ export function createPeopleHandlers(
 
   return {
     async list({ response, query }: Call<PageQuery>): Promise<void> {
-      const { people: some, total } = await people.page(rangeOf(query));
+      const { accounts: some, total } = await administration.page(rangeOf(query));
       const resources = some.map((person) => accountResource(person, basePath));
       respond(response, 200, JSON_API, writePage(resources, total, `${basePath}/v1/accounts`, query));
     },
@@ -59,7 +59,8 @@ export function createPeopleHandlers(
       const { request, response, caller, params, maxBytes } = call;
       const user = userOf(params);
       const action = readAdminAction(await readJson(request, response, maxBytes));
-      const work = async () => (action === undefined ? undefined : people.change(caller, user, action, clock()));
+      const work = async () =>
+        action === undefined ? undefined : administration.change(caller, user, action, clock());
       const refusal = await administer(call, work);
       if (refusal?.reason === "gone") throw notFound("Account");
       if (refusal !== undefined) throw toFailure(refusal, "password");
@@ -80,7 +81,7 @@ export function createPeopleHandlers(
 
     async createResetLink(call: Call): Promise<void> {
       const { request, response, caller, params } = call;
-      const issued = await administer(call, () => people.createResetLink(caller, userOf(params), clock()));
+      const issued = await administer(call, () => administration.createResetLink(caller, userOf(params), clock()));
       if (isAccountRefusal(issued)) {
         if (issued.reason === "gone") throw notFound("Account");
         throw issued.reason === "full"
@@ -102,7 +103,7 @@ export function createPeopleHandlers(
     async invite(call: Call): Promise<void> {
       const { request, response, caller, maxBytes } = call;
       const wanted = readInvitation(await readJson(request, response, maxBytes), clock());
-      const issued = await administer(call, () => people.invite(caller, clock(), wanted));
+      const issued = await administer(call, () => administration.invite(caller, clock(), wanted));
       if (isAccountRefusal(issued)) throw tooMany(CREDENTIAL_KINDS.invitation.max);
       const url = `${serverUrlOf(request.raw)}/join#${issued.secret}`;
       const data = invitationResource(issued.credential, basePath, url);
@@ -117,7 +118,7 @@ export function createPeopleHandlers(
     },
 
     async auditLog({ response, query }: Call<PageQuery>): Promise<void> {
-      const { entries, total } = await people.auditLog(rangeOf(query));
+      const { entries, total } = await administration.auditLog(rangeOf(query));
       const document = writePage(entries.map(auditResource), total, `${basePath}/v1/audit-log`, query);
       respond(response, 200, JSON_API, document);
     },

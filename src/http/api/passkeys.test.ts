@@ -264,7 +264,8 @@ suite("passkeys", () => {
     const { authenticator } = await newPasskey(server, Cookie);
     const user = (await server.accounts.findByName(name))?.user ?? 0;
     await server.accounts.create("operator", PASSWORD, server.now());
-    const change = (kind: "disable" | "enable") => server.people.change(asUser(NOBODY), user, kind, server.now());
+    const change = (kind: "disable" | "enable") =>
+      server.administration.change(asUser(NOBODY), user, kind, server.now());
     const use = async () => authenticator.use({ challenge: await challengeOf(server), ...SITE });
     const before = countFailures(server);
     assert.equal(await change("disable"), undefined);

@@ -1,5 +1,5 @@
 import type { Accounts } from "../../accounts/accounts.ts";
-import type { People } from "../../accounts/administration.ts";
+import type { Administration } from "../../accounts/administration.ts";
 import type { MonotonicClock } from "../../accounts/rate-limits.ts";
 import type { AppSignIn } from "../../apps/sign-in.ts";
 import type { AppSync } from "../../apps/sync.ts";
@@ -30,7 +30,7 @@ export interface Services {
   /** Undefined on a server without accounts. */
   readonly accounts: Accounts | undefined;
   /** These exist if `accounts` does. */
-  readonly people: People | undefined;
+  readonly administration: Administration | undefined;
   readonly appSignIn: AppSignIn | undefined;
   readonly hub: EventHub;
   readonly log: Logger;

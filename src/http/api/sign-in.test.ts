@@ -207,7 +207,7 @@ describe("sign-up policy", () => {
   test("invitations: used or expired → rejected", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
     const invite = async () => {
-      const issued = await server.people.invite(asUser(0), server.now());
+      const issued = await server.administration.invite(asUser(0), server.now());
       assert.ok(!("reason" in issued));
       return issued.secret;
     };
@@ -224,13 +224,13 @@ describe("sign-up policy", () => {
   test("setup link: the first account exists → rejected", async () => {
     const server = await start({ EARMARK_SIGN_UP: "false" });
     const [first, second] = [
-      await server.people.createSetupLink(server.now()),
-      await server.people.createSetupLink(server.now()),
+      await server.administration.createSetupLink(server.now()),
+      await server.administration.createSetupLink(server.now()),
     ];
     assert.ok(first !== undefined && second !== undefined);
     assert.equal((await signUp(server, "ann", PASSWORD, { invitation: first.secret })).status, 201);
     assert.equal((await signUp(server, "bob", PASSWORD, { invitation: second.secret })).status, 403);
-    assert.equal(await server.people.createSetupLink(server.now()), undefined);
+    assert.equal(await server.administration.createSetupLink(server.now()), undefined);
   });
 
   test("sign-up: an existing local list → not taken over", async () => {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import { NOBODY, type StoredAccount } from "../../accounts/account-store.ts";
 import { type Accounts, hashSecret, TOKEN_PREFIX, type VerifiedCredential } from "../../accounts/accounts.ts";
-import type { People } from "../../accounts/administration.ts";
+import type { Administration } from "../../accounts/administration.ts";
 import { isActiveAdmin } from "../../accounts/administration-store.ts";
 import { type Actor, asUser, type UserId } from "../../accounts/caller.ts";
 import { findIdentifiedUser } from "../../accounts/linked-users.ts";
@@ -63,7 +63,7 @@ function createMetricsCheck(token: string | undefined): (request: IncomingMessag
 
 export interface AuthenticationOptions {
   readonly accounts: Accounts;
-  readonly people: People;
+  readonly administration: Administration;
   readonly config: AccountsConfig;
   readonly metricsToken: string | undefined;
   readonly verify: VerifyJwt | undefined;
@@ -91,7 +91,7 @@ interface UserWithoutCredential {
 }
 
 export function createAuthentication(options: AuthenticationOptions): Authenticate {
-  const { accounts, people, config, readClient, verify, readProxyUser, basePath, clock } = options;
+  const { accounts, administration, config, readClient, verify, readProxyUser, basePath, clock } = options;
   const nobody: Principal = {
     ...asUser(NOBODY),
     credential: undefined,
@@ -187,7 +187,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       if (access === "account" || access === "admin") throw failure("session-required");
       if (access === "write" && verified.scope === "read") throw failure("insufficient-scope");
     }
-    people.recordSeen(user, now);
+    administration.recordSeen(user, now);
     const credential = "hash" in verified ? verified : undefined;
     const isAdmin = access === "admin";
     return {

@@ -323,7 +323,7 @@ suite("attacks on a login", () => {
       ["linked", await signUpServer.accounts.findByName(name)],
     ] as const) {
       const change = (kind: "disable" | "enable") =>
-        signUpServer.people.change(asUser(NOBODY), account?.user ?? 0, kind, signUpServer.now());
+        signUpServer.administration.change(asUser(NOBODY), account?.user ?? 0, kind, signUpServer.now());
       const before = countFailures(signUpServer);
       assert.equal(await change("disable"), undefined);
       const browser = newBrowser();

@@ -18,7 +18,7 @@ const server = await sharedPostgres();
 
 await describeAccounts("PostgreSQL", async () => {
   const store = await openStore(await server.migratedDatabase(), { connections: 10 });
-  return { accounts: store.accounts, people: store.people, subscriptions: store };
+  return { accounts: store.accounts, administration: store.administration, subscriptions: store };
 });
 
 test("access: a revocation in one process is confirmed → the others refuse the credential", async (t) => {
@@ -36,8 +36,8 @@ for (const processes of ["this process", "another process"]) {
     const there = processes === "this process" ? here : await open();
     t.after(() => Promise.all([here.close(), there.close()]));
     await assertNoLateWrites(
-      { accounts: here.accounts, people: here.people, subscriptions: here },
-      { accounts: there.accounts, people: there.people, subscriptions: there },
+      { accounts: here.accounts, administration: here.administration, subscriptions: here },
+      { accounts: there.accounts, administration: there.administration, subscriptions: there },
     );
   });
 }

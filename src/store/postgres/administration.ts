@@ -4,6 +4,7 @@ import {
   type AccountSummary,
   ADMIN_ACTIONS,
   type AdminAction,
+  type AdministrationStore,
   type AuditAction,
   type AuditEntry,
   applyAdminAction,
@@ -12,7 +13,6 @@ import {
   isActiveAdmin,
   type LoggedCredential,
   MAX_ROWS,
-  type PeopleStore,
 } from "../../accounts/administration-store.ts";
 import { type Actor, type Caller, COMMAND_LINE, type UserId } from "../../accounts/caller.ts";
 import { type CredentialKind, kindsToSwitch } from "../../accounts/credential-kinds.ts";
@@ -81,8 +81,8 @@ export async function nameOf(connection: Connection, user: UserId): Promise<stri
   return rows[0] === undefined ? "" : referenceOf(rows[0]);
 }
 
-type PersonRow = AccountColumns & { readonly seen_at: string; readonly total: string | null };
-const PERSON = `select a.user_id, name, issuer, created_at, is_admin, disabled_at, seen_at, total
+type SummaryRow = AccountColumns & { readonly seen_at: string; readonly total: string | null };
+const SUMMARY = `select a.user_id, name, issuer, created_at, is_admin, disabled_at, seen_at, total
   from earmark.accounts a left join earmark.lists l on l.user_id = a.user_id`;
 const ROWS = COUNTED_TABLES.map(
   (table) => `select count(*) as rows from (select 1 from earmark.${table} where user_id = $1 limit ${MAX_ROWS}) r`,
@@ -94,34 +94,34 @@ interface AuditRow extends Omit<AuditEntry, "at"> {
 }
 
 /** Accounts as administrators see and change them, and the audit log, in PostgreSQL. */
-export class PostgresPeople implements PeopleStore {
+export class PostgresAdministration implements AdministrationStore {
   readonly #postgres: Postgres;
 
   constructor(postgres: Postgres) {
     this.#postgres = postgres;
   }
 
-  page({ offset, size }: PageRange): Promise<{ people: AccountSummary[]; total: number }> {
+  page({ offset, size }: PageRange): Promise<{ accounts: AccountSummary[]; total: number }> {
     return this.#postgres.retry(async (connection) => {
       // The index alone finds the accounts of a page, however many come before it.
-      const { rows: users } = await connection.query<Pick<PersonRow, "user_id">>(
+      const { rows: users } = await connection.query<Pick<SummaryRow, "user_id">>(
         "select user_id from earmark.accounts order by created_at, user_id limit $1 offset $2",
         [size, offset],
       );
-      const { rows } = await connection.query<PersonRow>(
-        `${PERSON} where a.user_id = any($1) order by created_at, a.user_id`,
+      const { rows } = await connection.query<SummaryRow>(
+        `${SUMMARY} where a.user_id = any($1) order by created_at, a.user_id`,
         [users.map(({ user_id }) => user_id)],
       );
-      const people: AccountSummary[] = [];
-      for (const row of rows) people.push(await toPerson(connection, row));
-      return { people, total: await count(connection, "accounts") };
+      const accounts: AccountSummary[] = [];
+      for (const row of rows) accounts.push(await toSummary(connection, row));
+      return { accounts, total: await count(connection, "accounts") };
     });
   }
 
   get(user: UserId): Promise<AccountSummary | undefined> {
     return this.#postgres.retry(async (connection) => {
-      const { rows } = await connection.query<PersonRow>(`${PERSON} where a.user_id = $1`, [user]);
-      return rows[0] && toPerson(connection, rows[0]);
+      const { rows } = await connection.query<SummaryRow>(`${SUMMARY} where a.user_id = $1`, [user]);
+      return rows[0] && toSummary(connection, rows[0]);
     });
   }
 
@@ -206,7 +206,7 @@ async function switchKind(
   }
 }
 
-async function toPerson(connection: Connection, row: PersonRow): Promise<AccountSummary> {
+async function toSummary(connection: Connection, row: SummaryRow): Promise<AccountSummary> {
   const { rows } = await connection.query<{ rows: string }>(COUNT_ROWS, [row.user_id]);
   return {
     ...toAccount(row),

@@ -244,14 +244,14 @@ test("commit: lost, and the server stays unreachable → the outcome is unknown"
 
 test("accounts, apps: reply lost, and the server stays unreachable → the outcome is unknown", async () => {
   const { store, proxy } = await openOverProxy(server);
-  const { accounts, apps, people } = store;
+  const { accounts, apps, administration } = store;
   const root = await accounts.create(1, newAccountNamed("root", { isCreatedByOperator: true }), NOW);
   await accounts.create(4_711, ANN, NOW);
   const admin = { ...asUser(Number(root)), requiresAdmin: true };
   const writes = {
     create: () => accounts.create(4_712, newAccountNamed("bob"), NOW),
     saveDevice: () => apps.saveDevice(asUser(4_711), { key: "phone", device: "phone" }, {}, NOW),
-    disable: () => people.change(admin, 4_712, "disable", NOW),
+    disable: () => administration.change(admin, 4_712, "disable", NOW),
     delete: () => accounts.delete(asUser(4_711), NOW),
   };
   for (const [name, write] of Object.entries(writes)) {

@@ -1,5 +1,5 @@
 import type { AccountStore } from "../../accounts/account-store.ts";
-import type { PeopleStore } from "../../accounts/administration-store.ts";
+import type { AdministrationStore } from "../../accounts/administration-store.ts";
 import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import type { AppStore } from "../../apps/app-store.ts";
 import type { ChangeRows, ListPosition } from "../../lists/changes.ts";
@@ -19,7 +19,7 @@ import { sampleQuery, toSample } from "../shared/sample.ts";
 import type { StoreSample } from "../shared/size.ts";
 import { WriteQueue } from "../shared/write-queue.ts";
 import { PostgresAccounts } from "./accounts.ts";
-import { PostgresPeople } from "./administration.ts";
+import { PostgresAdministration } from "./administration.ts";
 import { PostgresApps } from "./apps.ts";
 import { distribute } from "./cluster.ts";
 import { type Connection, namedStatement, Postgres } from "./connection.ts";
@@ -56,7 +56,7 @@ export async function preparePostgres(
 class PostgresStore implements Store {
   readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
-  readonly people: PeopleStore;
+  readonly administration: AdministrationStore;
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
   readonly connections: () => ConnectionCounts;
@@ -76,7 +76,7 @@ class PostgresStore implements Store {
     this.#options = options;
     this.#writer = new ListWriter(postgres);
     this.accounts = new PostgresAccounts(postgres);
-    this.people = new PostgresPeople(postgres);
+    this.administration = new PostgresAdministration(postgres);
     this.apps = new PostgresApps(postgres);
     this.podcasts = new PostgresPodcasts(postgres);
     this.connections = () => postgres.connections;

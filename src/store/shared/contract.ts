@@ -1,5 +1,5 @@
 import type { AccountStore } from "../../accounts/account-store.ts";
-import type { PeopleStore } from "../../accounts/administration-store.ts";
+import type { AdministrationStore } from "../../accounts/administration-store.ts";
 import type { AppStore } from "../../apps/app-store.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
@@ -8,7 +8,7 @@ import type { StoreSample } from "./size.ts";
 /** Everything an engine stores. */
 export interface Store extends SubscriptionStore {
   readonly accounts: AccountStore;
-  readonly people: PeopleStore;
+  readonly administration: AdministrationStore;
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
   /** Reads the accounts and the lists with the lowest user ids, at most `size` of each. */

@@ -21,7 +21,7 @@ let files = 0;
 await describeAccounts("SQLite", async () => {
   files += 1;
   const store = await openStore(`file:${join(folder, `${files}.db`)}`, { connections: 1 });
-  return { accounts: store.accounts, people: store.people, subscriptions: store };
+  return { accounts: store.accounts, administration: store.administration, subscriptions: store };
 });
 
 test("access: a revocation is confirmed → the credential is rejected at its next use", async (t) => {
@@ -42,7 +42,7 @@ test("access: a revocation by a command is confirmed → the server rejects the 
 test("access: a revocation in this process is confirmed → no write with that credential appears later", async (t) => {
   const store = await openStore(`file:${join(folder, "late.db")}`, { connections: 1 });
   t.after(() => store.close());
-  const stores = { accounts: store.accounts, people: store.people, subscriptions: store };
+  const stores = { accounts: store.accounts, administration: store.administration, subscriptions: store };
   await assertNoLateWrites(stores, stores);
 });
 
@@ -52,8 +52,8 @@ test("access: a revocation by a command is confirmed → no write of the server 
   const command = await openStore(url, { connections: 1, allowRunningServer: true });
   t.after(() => command.close().then(() => server.close()));
   await assertNoLateWrites(
-    { accounts: command.accounts, people: command.people, subscriptions: command },
-    { accounts: server.accounts, people: server.people, subscriptions: server },
+    { accounts: command.accounts, administration: command.administration, subscriptions: command },
+    { accounts: server.accounts, administration: server.administration, subscriptions: server },
   );
 });
 

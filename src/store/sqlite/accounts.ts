@@ -28,12 +28,12 @@ import {
   toAccount,
   toCredential,
 } from "./account-rows.ts";
-import { type PeopleChange, PeopleWriter } from "./administration.ts";
+import { type AdministrationChange, AdministrationWriter } from "./administration.ts";
 import { wrapReadErrors } from "./file.ts";
 import type { PodcastWriter } from "./podcasts.ts";
 import { Statements } from "./statements.ts";
 
-/** An account change, as sent to the writer thread, which replies with one of the numbers below, or in sqlite-people.ts. */
+/** An account change, as sent to the writer thread, which replies with one of the numbers below, or in administration.ts. */
 export type AccountChange =
   | ({ readonly kind: "create"; readonly user: UserId; readonly at: number } & NewAccount)
   | ({ readonly kind: "password"; readonly user: UserId; readonly at: number } & NewPassword)
@@ -51,7 +51,7 @@ export type AccountChange =
       readonly at: number;
     }
   | { readonly kind: "label"; readonly hash: string; readonly expected: string; readonly label: string }
-  | PeopleChange
+  | AdministrationChange
   | { readonly kind: "touch"; readonly hash: string; readonly at: number }
   | { readonly kind: "sweep"; readonly at: number };
 
@@ -74,12 +74,12 @@ const SERVER = asUser(NOBODY);
 /** Applies account changes inside the transaction of the writer thread. A refused change writes nothing. */
 export class AccountWriter {
   readonly #statements: Statements;
-  readonly #people: PeopleWriter;
+  readonly #administration: AdministrationWriter;
   readonly #podcasts: PodcastWriter;
 
   constructor(database: DatabaseSync, podcasts: PodcastWriter) {
     this.#statements = new Statements(database);
-    this.#people = new PeopleWriter(this.#statements);
+    this.#administration = new AdministrationWriter(this.#statements);
     this.#podcasts = podcasts;
   }
 
@@ -116,10 +116,10 @@ export class AccountWriter {
            or (kind = 'session' and max(used_at, created_at) <= ?1 - ${SESSION_IDLE_MS})`,
           change.at,
         );
-        this.#people.deleteOldEntries(change.at);
+        this.#administration.deleteOldEntries(change.at);
         return DONE;
       default:
-        return this.#people.apply(change);
+        return this.#administration.apply(change);
     }
   }
 
@@ -157,7 +157,7 @@ export class AccountWriter {
       "insert into accounts (user_id, name, issuer, password, created_at, is_admin) values (?, ?, ?, ?, ?, ?)",
       ...[user, name, issuer, passwordHash, at, decision.becomesAdmin ? 1 : 0],
     );
-    this.#people.addAuditEntry(creationAction(change), referenceOf(change), change.actor, at);
+    this.#administration.addAuditEntry(creationAction(change), referenceOf(change), change.actor, at);
     return isLocal ? DONE_AS_LOCAL_USER : DONE;
   }
 
@@ -168,7 +168,8 @@ export class AccountWriter {
     if (expectedHash !== undefined && !isExpected(expectedHash)) return NOTHING;
     if (this.#run("update accounts set password = ? where user_id = ?", passwordHash, user) === NOTHING) return NOTHING;
     this.#endSessions(user, keepSession, revokesTokens);
-    if (resetBy !== undefined) this.#people.addAuditEntry("password-reset", this.#people.nameOf(user), resetBy, at);
+    if (resetBy !== undefined)
+      this.#administration.addAuditEntry("password-reset", this.#administration.nameOf(user), resetBy, at);
     return DONE;
   }
 
@@ -184,8 +185,8 @@ export class AccountWriter {
     if (row === undefined) return NOTHING;
     const [name, issuer] = row;
     const isAlone = !this.#has("select 1 from accounts where user_id <> ? limit 1", user);
-    if (!isAlone && this.#people.isLastAdmin(user)) return LAST_ADMIN;
-    this.#people.addAuditEntry("account-deleted", referenceOf({ name, issuer }), actor, at);
+    if (!isAlone && this.#administration.isLastAdmin(user)) return LAST_ADMIN;
+    this.#administration.addAuditEntry("account-deleted", referenceOf({ name, issuer }), actor, at);
     this.#run("delete from identities where key = ?", identityKey(name, issuer));
     for (const table of tablesByDeletion("at-once")) this.#run(`delete from ${table} where user_id = ?`, user);
     // Tables have sequence numbers of their own; the highest decides how many steps there are.
@@ -244,7 +245,7 @@ export class AccountWriter {
       label,
       ...times,
     );
-    if (result === DONE) this.#people.logCredential("created", credential, actor, createdAt.getTime());
+    if (result === DONE) this.#administration.logCredential("created", credential, actor, createdAt.getTime());
     return result;
   }
 
@@ -254,7 +255,7 @@ export class AccountWriter {
     const one = "from credentials where user_id = ? and kind = ? and id = ?";
     const [label] = this.#statements.get<[string]>(`select label ${one}`, ...key) ?? [];
     if (label === undefined) return NOTHING;
-    this.#people.logCredential("revoked", { kind: credentialKind, user, label }, actor, at);
+    this.#administration.logCredential("revoked", { kind: credentialKind, user, label }, actor, at);
     this.#run(`delete ${one}`, ...key);
     if (sessionsToEnd !== undefined) this.#endSessions(user, sessionsToEnd.except);
     return DONE;

@@ -5,6 +5,7 @@ import {
   type AccountSummary,
   ADMIN_ACTIONS,
   type AdminAction,
+  type AdministrationStore,
   AUDIT_MS,
   type AuditAction,
   type AuditEntry,
@@ -14,7 +15,6 @@ import {
   isActiveAdmin,
   type LoggedCredential,
   MAX_ROWS,
-  type PeopleStore,
 } from "../../accounts/administration-store.ts";
 import { type Actor, asUser, type Caller, COMMAND_LINE, type UserId } from "../../accounts/caller.ts";
 import { kindsEndedByPassword, kindsToSwitch } from "../../accounts/credential-kinds.ts";
@@ -30,7 +30,7 @@ import { Statements } from "./statements.ts";
  * An administrator's action, or the day on which an account was last used, as sent to the writer thread, which replies
  * with one of the numbers below.
  */
-export type PeopleChange =
+export type AdministrationChange =
   | {
       readonly kind: "administer";
       readonly user: UserId;
@@ -43,21 +43,21 @@ export type PeopleChange =
 const [GONE, DONE, LAST_ADMIN] = [0, 1, 2];
 
 /** Applies administrators' changes inside the transaction of the writer thread, and writes the audit log. */
-export class PeopleWriter {
+export class AdministrationWriter {
   readonly #statements: Statements;
 
   constructor(statements: Statements) {
     this.#statements = statements;
   }
 
-  apply(change: PeopleChange): number {
+  apply(change: AdministrationChange): number {
     if (change.kind === "administer") return this.#administer(change);
     const { user, at } = change;
     this.#statements.run("update accounts set seen_at = ?1 where user_id = ?2 and seen_at < ?1", at, user);
     return DONE;
   }
 
-  #administer({ user, action, actor, at }: PeopleChange & { kind: "administer" }): number {
+  #administer({ user, action, actor, at }: AdministrationChange & { kind: "administer" }): number {
     const [admin, disabled] =
       this.#statements.get<[number, number]>("select is_admin, disabled_at from accounts where user_id = ?", user) ??
       [];
@@ -109,14 +109,14 @@ export class PeopleWriter {
   }
 }
 
-type PersonRow = [
+type SummaryRow = [
   ...[user: number, name: string, issuer: string, createdAt: number, isAdmin: number],
   ...[disabledAt: number, seenAt: number, subscriptions: number | null],
 ];
-const PERSON = `select a.user_id, name, issuer, created_at, is_admin, disabled_at, seen_at, total
+const SUMMARY = `select a.user_id, name, issuer, created_at, is_admin, disabled_at, seen_at, total
   from accounts a left join lists l on l.user_id = a.user_id`;
 /** The index alone finds the accounts of a page, however many come before it. */
-const PERSON_PAGE = `${PERSON} where a.user_id in (select user_id from accounts order by created_at, user_id limit ? offset ?)
+const SUMMARY_PAGE = `${SUMMARY} where a.user_id in (select user_id from accounts order by created_at, user_id limit ? offset ?)
   order by created_at, a.user_id`;
 const ROWS = COUNTED_TABLES.map(
   (table) => `select * from (select 1 from ${table} where user_id = ?1 limit ${MAX_ROWS})`,
@@ -128,32 +128,35 @@ type AuditRow = [at: number, id: Uint8Array, action: AuditAction, actor: string,
 /**
  * Accounts as administrators see and change them, and the audit log, in SQLite: read here, written by the writer thread.
  */
-export class SqlitePeople implements PeopleStore {
+export class SqliteAdministration implements AdministrationStore {
   readonly #statements: Statements;
-  readonly #write: (change: PeopleChange, caller: Caller, at: Date) => Promise<number>;
+  readonly #write: (change: AdministrationChange, caller: Caller, at: Date) => Promise<number>;
 
-  constructor(database: DatabaseSync, write: (change: PeopleChange, caller: Caller, at: Date) => Promise<number>) {
+  constructor(
+    database: DatabaseSync,
+    write: (change: AdministrationChange, caller: Caller, at: Date) => Promise<number>,
+  ) {
     this.#statements = new Statements(database);
     this.#write = write;
   }
 
-  async page({ offset, size }: PageRange): Promise<{ people: AccountSummary[]; total: number }> {
-    const rows = wrapReadErrors(() => this.#statements.all<PersonRow>(PERSON_PAGE, size, offset));
-    const people: AccountSummary[] = [];
+  async page({ offset, size }: PageRange): Promise<{ accounts: AccountSummary[]; total: number }> {
+    const rows = wrapReadErrors(() => this.#statements.all<SummaryRow>(SUMMARY_PAGE, size, offset));
+    const accounts: AccountSummary[] = [];
     for (const row of rows) {
       // Counting the rows of many large accounts takes a while.
       await yieldTurn();
-      people.push(this.#toPerson(row));
+      accounts.push(this.#toSummary(row));
     }
-    return { people, total: this.#count("accounts") };
+    return { accounts, total: this.#count("accounts") };
   }
 
   async get(user: UserId): Promise<AccountSummary | undefined> {
-    const row = wrapReadErrors(() => this.#statements.get<PersonRow>(`${PERSON} where a.user_id = ?`, user));
-    return row && this.#toPerson(row);
+    const row = wrapReadErrors(() => this.#statements.get<SummaryRow>(`${SUMMARY} where a.user_id = ?`, user));
+    return row && this.#toSummary(row);
   }
 
-  #toPerson([user, name, issuer, created, isAdmin, disabled, seen, subscriptions]: PersonRow): AccountSummary {
+  #toSummary([user, name, issuer, created, isAdmin, disabled, seen, subscriptions]: SummaryRow): AccountSummary {
     const [rows = 0] = wrapReadErrors(() => this.#statements.get<[number]>(COUNT_ROWS, user)) ?? [];
     return {
       ...{ user, name, issuer, createdAt: new Date(created), isAdmin: isAdmin === 1 },

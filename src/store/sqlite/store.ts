@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { type AccountStore, NOBODY } from "../../accounts/account-store.ts";
-import type { PeopleStore } from "../../accounts/administration-store.ts";
+import type { AdministrationStore } from "../../accounts/administration-store.ts";
 import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import type { AppStore } from "../../apps/app-store.ts";
 import type { ChangeRows, ListPosition } from "../../lists/changes.ts";
@@ -20,7 +20,7 @@ import { sampleQuery, toSample } from "../shared/sample.ts";
 import type { StoreSample } from "../shared/size.ts";
 import { WriteQueue } from "../shared/write-queue.ts";
 import { type AccountChange, SqliteAccounts } from "./accounts.ts";
-import { SqlitePeople } from "./administration.ts";
+import { SqliteAdministration } from "./administration.ts";
 import { type AppChange, SqliteApps } from "./apps.ts";
 import { cannotOpen, claimAndMigrate, openConnection, shareFile, wrapReadErrors } from "./file.ts";
 import { authorizedBy, type GroupWriter, type Job, type JobResult, receive, type WriteFailure } from "./jobs.ts";
@@ -53,7 +53,7 @@ class SqliteStore implements Store {
   readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
   /** Accounts as administrators see and change them. */
-  readonly people: PeopleStore;
+  readonly administration: AdministrationStore;
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
   readonly connections = undefined;
@@ -78,7 +78,7 @@ class SqliteStore implements Store {
       return Number(await this.#write(job, change.kind === "erase" || change.kind === "sweep" ? 0 : 1));
     };
     this.accounts = new SqliteAccounts(reader.database, write);
-    this.people = new SqlitePeople(reader.database, write);
+    this.administration = new SqliteAdministration(reader.database, write);
     const writeApps = async (caller: Caller, change: AppChange, at: Date) => {
       const job = { kind: "app", user: caller.user, change, ...authorizedBy(caller, at) } as const;
       return Number(await this.#write(job, operationsOf(change)));

@@ -40,7 +40,7 @@ export function describeCreation(context: AccountsContext): void {
     test("first account: a local list → taken over", async (t) => {
       const fresh = await openForTest(t);
       assert.equal(await fresh.accounts.isEmpty(), true);
-      assert.deepEqual(await fresh.people.page({ offset: 0, size: 10 }), { people: [], total: 0 });
+      assert.deepEqual(await fresh.administration.page({ offset: 0, size: 10 }), { accounts: [], total: 0 });
       await addTo(fresh.subscriptions, asUser(LOCAL_USER), additions(0, 10), NOW);
       await removeFrom(fresh.subscriptions, asUser(LOCAL_USER), addition(4).id, NOW);
       const before = await listOf(LOCAL_USER, fresh.subscriptions);
@@ -65,7 +65,7 @@ export function describeCreation(context: AccountsContext): void {
       assert.equal(await fresh.accounts.create(4_712, newAccountNamed("bob"), NOW), 4_712);
       assert.deepEqual(await listOf(4_712, fresh.subscriptions), EMPTY);
       assert.deepEqual(
-        (await fresh.people.page({ offset: 0, size: 10 })).people.map(({ user, name }) => [user, name]),
+        (await fresh.administration.page({ offset: 0, size: 10 })).accounts.map(({ user, name }) => [user, name]),
         [
           [LOCAL_USER, "ann"],
           [4_712, "bob"],
@@ -103,7 +103,7 @@ export function describeCreation(context: AccountsContext): void {
         assert.ok(user === LOCAL_USER || user === 4_711 + index, `${user}`);
         assert.equal((await fresh.accounts.find(`name-${index}`, ""))?.account.user, user);
       }
-      assert.equal((await fresh.people.page({ offset: 0, size: 10 })).people.length, 5);
+      assert.equal((await fresh.administration.page({ offset: 0, size: 10 })).accounts.length, 5);
     });
 
     test("setup link: the first account exists → rejected", async (t) => {
@@ -135,7 +135,7 @@ export function describeCreation(context: AccountsContext): void {
       );
       assert.equal(countOf(created, LOCAL_USER), 1);
       assert.equal(countOf(created, "invalid-invitation"), 9);
-      assert.equal((await fresh.people.page({ offset: 0, size: 20 })).people.length, 1);
+      assert.equal((await fresh.administration.page({ offset: 0, size: 20 })).accounts.length, 1);
     });
   });
 

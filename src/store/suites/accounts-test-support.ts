@@ -11,7 +11,7 @@ import {
   NOBODY,
 } from "../../accounts/account-store.ts";
 import { hashSecret } from "../../accounts/accounts.ts";
-import type { PeopleStore } from "../../accounts/administration-store.ts";
+import type { AdministrationStore } from "../../accounts/administration-store.ts";
 import { AccessRevoked, asUser, type UserId } from "../../accounts/caller.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { Addition } from "../../lists/subscription.ts";
@@ -22,7 +22,7 @@ export const SERVER = asUser(NOBODY);
 
 export interface Stores {
   readonly accounts: AccountStore;
-  readonly people: PeopleStore;
+  readonly administration: AdministrationStore;
   readonly subscriptions: SubscriptionStore;
 }
 
@@ -74,7 +74,7 @@ export function credential(user: UserId, more: Partial<Credential> = {}): NewCre
 
 /** A store with a first account, and helpers to fill it. */
 export async function createContext(open: () => Promise<Stores>) {
-  const { accounts, people, subscriptions } = await open();
+  const { accounts, administration, subscriptions } = await open();
   let users = 2 ** 40;
   // The first account is special and tested separately.
   await accounts.create(newUser(), newAccountNamed("first"), NOW);
@@ -144,7 +144,7 @@ export async function createContext(open: () => Promise<Stores>) {
 
   return {
     accounts,
-    people,
+    administration,
     subscriptions,
     openForTest,
     newUser,

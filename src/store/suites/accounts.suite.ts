@@ -4,7 +4,7 @@ import { after, describe } from "node:test";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { addTo, removeFrom } from "../../../test/support/lists.ts";
 import { Accounts, hashSecret } from "../../accounts/accounts.ts";
-import { People } from "../../accounts/administration.ts";
+import { Administration } from "../../accounts/administration.ts";
 import { AccessRevoked, asUser, type UserId } from "../../accounts/caller.ts";
 import type { Store } from "../shared/contract.ts";
 
@@ -23,7 +23,7 @@ import {
   type Stores,
   times,
 } from "./accounts-test-support.ts";
-import { describePeople } from "./administration.suite.ts";
+import { describeAdministration } from "./administration.suite.ts";
 
 /** Creates an account named `user-ID` with a list of this many items, one of them removed again. */
 export async function fillAccount(store: Store, user: UserId, count: number): Promise<void> {
@@ -38,12 +38,12 @@ export async function fillAccount(store: Store, user: UserId, count: number): Pr
 
 /** Once `here` has confirmed a revocation, `there` rejects the credential, even while it is in continuous use. */
 export async function assertRevokedEverywhere(
-  { accounts: here, people }: Store,
+  { accounts: here, administration }: Store,
   { accounts: there }: Store,
 ): Promise<void> {
   const changing = new Accounts(here, { signUp: false });
   const verifying = new Accounts(there, { signUp: false });
-  const administering = new People(people, changing);
+  const administering = new Administration(administration, changing);
   const revocations: readonly ((user: UserId, id: string) => Promise<unknown>)[] = [
     (user, id) => changing.removeCredential(asUser(user), "session", id, NOW),
     async (user) =>
@@ -124,6 +124,6 @@ export async function describeAccounts(engine: string, open: () => Promise<Store
     describeCreation(context);
     describeAccountChanges(context);
     describeCredentials(context);
-    describePeople(context);
+    describeAdministration(context);
   });
 }

@@ -22,10 +22,10 @@ import {
 const DAY_MS = 24 * 60 * 60 * 1_000;
 
 /** An administrator with a session. */
-async function newAdmin({ accounts, people }: Stores, user: UserId): Promise<Caller & { readonly id: string }> {
+async function newAdmin({ accounts, administration }: Stores, user: UserId): Promise<Caller & { readonly id: string }> {
   const name = `admin-${user}`;
   assert.equal(await accounts.create(user, newAccountNamed(name, { isCreatedByOperator: false }), NOW), user);
-  assert.equal(await people.change(SERVER, user, "promote", NOW), "done");
+  assert.equal(await administration.change(SERVER, user, "promote", NOW), "done");
   const session = credential(user, { kind: "session" });
   assert.equal(await accounts.addCredential(SERVER, session), "added");
   const actor = { name, address: "192.0.2.7" };
@@ -35,20 +35,30 @@ async function newAdmin({ accounts, people }: Stores, user: UserId): Promise<Cal
   };
 }
 
-export function describePeople(context: AccountsContext): void {
-  const { accounts, people, subscriptions, openForTest, newUser, newAccount, add, invite, idsOf, newAccountWithData } =
-    context;
-  const stores = { accounts, people, subscriptions };
+export function describeAdministration(context: AccountsContext): void {
+  const {
+    accounts,
+    administration,
+    subscriptions,
+    openForTest,
+    newUser,
+    newAccount,
+    add,
+    invite,
+    idsOf,
+    newAccountWithData,
+  } = context;
+  const stores = { accounts, administration, subscriptions };
   const lastEntries = async (count: number) =>
-    (await people.auditLog({ offset: 0, size: count })).entries.map(({ action, actor, target, address }) => ({
+    (await administration.auditLog({ offset: 0, size: count })).entries.map(({ action, actor, target, address }) => ({
       ...{ action, actor, target, address },
     }));
   /** Entries with this target, newest first. */
   const entriesOf = async (target: string) =>
-    (await people.auditLog({ offset: 0, size: 10_000 })).entries.filter((entry) => entry.target === target);
+    (await administration.auditLog({ offset: 0, size: 10_000 })).entries.filter((entry) => entry.target === target);
 
-  describe("people: pages", () => {
-    test("people: pages → oldest account first, each once, with the total", async (t) => {
+  describe("administration: pages", () => {
+    test("administration: pages → oldest account first, each once, with the total", async (t) => {
       const fresh = await openForTest(t);
       const ids = times(7, (index) => 5_000 + index);
       for (const [age, user] of [3, 0, 6, 5, 1, 4, 2].map((age) => [age, ids[age] ?? 0] as const))
@@ -56,7 +66,7 @@ export function describePeople(context: AccountsContext): void {
       for (const size of [1, 2, 3, 7, 8]) {
         const read: UserId[] = [];
         for (let offset = 0; offset < 9; offset += size) {
-          const { people: some, total } = await fresh.people.page({ offset, size });
+          const { accounts: some, total } = await fresh.administration.page({ offset, size });
           assert.equal(total, 7);
           read.push(...some.map(({ user }) => user));
         }
@@ -64,13 +74,13 @@ export function describePeople(context: AccountsContext): void {
       }
     });
 
-    test("people: an account → counts of its own data", async () => {
+    test("administration: an account → counts of its own data", async () => {
       const { account } = await newAccountWithData();
       const summary = { ...account, ...MEMBER, seenAt: undefined, subscriptions: 17, rows: 20 };
       const { passwordHash: _, ...expected } = { passwordHash: "", ...summary };
-      assert.deepEqual(await people.get(account.user), expected);
-      assert.equal(await people.get(newUser()), undefined);
-      const { people: all, total } = await people.page({ offset: 0, size: 10_000 });
+      assert.deepEqual(await administration.get(account.user), expected);
+      assert.equal(await administration.get(newUser()), undefined);
+      const { accounts: all, total } = await administration.page({ offset: 0, size: 10_000 });
       assert.equal(all.length, total);
       assert.deepEqual(
         all.find(({ user }) => user === account.user),
@@ -78,25 +88,25 @@ export function describePeople(context: AccountsContext): void {
       );
     });
 
-    test("people: more rows than are counted → the maximum", async () => {
+    test("administration: more rows than are counted → the maximum", async () => {
       const { user } = await newAccount();
       await addTo(subscriptions, asUser(user), additions(0, MAX_ROWS), NOW);
       await removeFrom(subscriptions, asUser(user), addition(1).id, NOW);
-      const person = await people.get(user);
+      const person = await administration.get(user);
       assert.deepEqual([person?.subscriptions, person?.rows], [MAX_ROWS - 1, MAX_ROWS]);
     });
 
-    test("people: seen on several days → the latest one is stored", async () => {
+    test("administration: seen on several days → the latest one is stored", async () => {
       const { user } = await newAccount();
       const day = new Date(Math.floor(NOW.getTime() / DAY_MS) * DAY_MS);
-      for (const at of [day, later(-DAY_MS, day), day]) await people.recordSeen(user, at);
-      await people.recordSeen(newUser(), day);
-      assert.deepEqual((await people.get(user))?.seenAt, day);
+      for (const at of [day, later(-DAY_MS, day), day]) await administration.recordSeen(user, at);
+      await administration.recordSeen(newUser(), day);
+      assert.deepEqual((await administration.get(user))?.seenAt, day);
     });
   });
 
-  describe("people: changes", () => {
-    test("people: the first account of the operator → administrator, later ones not", async (t) => {
+  describe("administration: changes", () => {
+    test("administration: the first account of the operator → administrator, later ones not", async (t) => {
       const fresh = await openForTest(t);
       const isAdmin = async (user: UserId) => (await fresh.accounts.get(user))?.account.isAdmin;
       await fresh.accounts.create(4_711, newAccountNamed("stranger", { isCreatedByOperator: false }), NOW);
@@ -105,13 +115,13 @@ export function describePeople(context: AccountsContext): void {
       assert.deepEqual([await isAdmin(4_711), await isAdmin(LOCAL_USER), await isAdmin(4_713)], [false, true, false]);
     });
 
-    test("people: disabled → no credential works, the data stays, and tokens work again when enabled", async () => {
+    test("administration: disabled → no credential works, the data stays, and tokens work again when enabled", async () => {
       const { account, token, session } = await newAccountWithData();
       const { user } = account;
       const hash = (await accounts.get(user))?.passwordHash ?? "";
       const reset = await add(user, { kind: "password-reset" });
       const before = await subscriptions.page(user, { offset: 0, size: 100 });
-      assert.equal(await people.change(SERVER, user, "disable", later(5)), "done");
+      assert.equal(await administration.change(SERVER, user, "disable", later(5)), "done");
       assert.deepEqual((await accounts.get(user))?.account.disabledAt, later(5));
       assert.equal((await accounts.findCredential(token.hash))?.kind, "disabled-token");
       for (const gone of [session, reset]) assert.equal(await accounts.findCredential(gone.hash), undefined);
@@ -128,7 +138,7 @@ export function describePeople(context: AccountsContext): void {
         assert.equal(await accounts.addCredential(SERVER, credential(user, { kind })), "gone");
       assert.deepEqual(await subscriptions.page(user, { offset: 0, size: 100 }), before);
 
-      assert.equal(await people.change(SERVER, user, "enable", NOW), "done");
+      assert.equal(await administration.change(SERVER, user, "enable", NOW), "done");
       assert.deepEqual(await accounts.findCredential(token.hash), token.credential);
       assert.equal(await accounts.findCredential(session.hash), undefined);
       const [outcome] = await addTo(
@@ -140,7 +150,7 @@ export function describePeople(context: AccountsContext): void {
       assert.ok(outcome !== undefined && !("code" in outcome));
     });
 
-    test("people: disabled while its token writes → no write after that is confirmed", async () => {
+    test("administration: disabled while its token writes → no write after that is confirmed", async () => {
       for (let round = 0; round < 3; round += 1) {
         const { account, token } = await newAccountWithData();
         const caller = { ...asUser(account.user), credentialHash: token.hash };
@@ -151,7 +161,7 @@ export function describePeople(context: AccountsContext): void {
               assert.ok(error instanceof AccessRevoked, String(error)),
             );
         });
-        await people.change(SERVER, account.user, "disable", NOW);
+        await administration.change(SERVER, account.user, "disable", NOW);
         const { total } = await subscriptions.page(account.user, { offset: 0, size: 1 });
         await new Promise((resolve) => setTimeout(resolve, 20));
         isDone = true;
@@ -160,39 +170,39 @@ export function describePeople(context: AccountsContext): void {
       }
     });
 
-    test("people: a change without effect → done and not logged; an unknown account → gone", async () => {
+    test("administration: a change without effect → done and not logged; an unknown account → gone", async () => {
       const { user, name } = await newAccount();
       for (const kind of ["enable", "demote", "disable", "disable", "promote", "promote"] as const)
-        assert.equal(await people.change(SERVER, user, kind, NOW), "done");
+        assert.equal(await administration.change(SERVER, user, kind, NOW), "done");
       assert.deepEqual((await entriesOf(name)).map(({ action }) => action).toSorted(), [
         "account-created",
         "account-disabled",
         "administrator-added",
       ]);
-      assert.equal(await people.change(SERVER, newUser(), "disable", NOW), "gone");
+      assert.equal(await administration.change(SERVER, newUser(), "disable", NOW), "gone");
       await accounts.delete(asUser(user), NOW);
     });
 
-    test("people: not or no longer an administrator → nothing is changed", async () => {
+    test("administration: not or no longer an administrator → nothing is changed", async () => {
       const admin = await newAdmin(stores, newUser());
       const { account: target } = await newAccountWithData();
       const invitation = await invite();
       const member = await newAccount();
       const session = await add(member.user, { kind: "session" });
       const refused: Caller[] = [{ ...admin, user: member.user, credentialHash: session.hash }];
-      assert.equal(await people.change(SERVER, admin.user, "demote", NOW), "done");
+      assert.equal(await administration.change(SERVER, admin.user, "demote", NOW), "done");
       refused.push(admin);
       const disabled = await newAdmin(stores, newUser());
-      assert.equal(await people.change(SERVER, disabled.user, "disable", NOW), "done");
+      assert.equal(await administration.change(SERVER, disabled.user, "disable", NOW), "done");
       refused.push(disabled, { ...disabled, credentialHash: undefined });
       const signedOut = await newAdmin(stores, newUser());
       await accounts.removeCredential(asUser(signedOut.user), "session", signedOut.id, NOW);
       refused.push(signedOut);
       const before = (await accounts.get(target.user))?.account;
-      const entries = (await people.auditLog({ offset: 0, size: 1 })).total;
+      const entries = (await administration.auditLog({ offset: 0, size: 1 })).total;
       for (const caller of refused) {
         for (const kind of ["disable", "enable", "promote", "demote"] as const)
-          await assert.rejects(people.change(caller, target.user, kind, NOW), AccessRevoked);
+          await assert.rejects(administration.change(caller, target.user, kind, NOW), AccessRevoked);
         await assert.rejects(accounts.delete(caller, NOW, target.user), AccessRevoked);
         await assert.rejects(accounts.addCredential(caller, credential(NOBODY, { kind: "invitation" })), AccessRevoked);
         await assert.rejects(
@@ -206,12 +216,12 @@ export function describePeople(context: AccountsContext): void {
       }
       assert.deepEqual((await accounts.get(target.user))?.account, before);
       assert.deepEqual(await accounts.findCredential(invitation.hash), invitation.credential);
-      assert.equal((await people.auditLog({ offset: 0, size: 1 })).total, entries);
+      assert.equal((await administration.auditLog({ offset: 0, size: 1 })).total, entries);
     });
   });
 
-  describe("people: the last administrator", () => {
-    test("people: the last administrator → cannot be demoted, disabled or deleted while there are others", async (t) => {
+  describe("administration: the last administrator", () => {
+    test("administration: the last administrator → cannot be demoted, disabled or deleted while there are others", async (t) => {
       const fresh = await openForTest(t);
       await fresh.accounts.create(4_711, newAccountNamed("ann"), NOW);
       await fresh.accounts.create(4_712, newAccountNamed("bob"), NOW);
@@ -219,17 +229,17 @@ export function describePeople(context: AccountsContext): void {
       const before = await admin();
       const refuse = async () => {
         for (const kind of ["demote", "disable"] as const)
-          assert.equal(await fresh.people.change(SERVER, LOCAL_USER, kind, NOW), "last-admin");
+          assert.equal(await fresh.administration.change(SERVER, LOCAL_USER, kind, NOW), "last-admin");
         assert.equal(await fresh.accounts.delete(asUser(LOCAL_USER), NOW), "last-admin");
         assert.deepEqual(await admin(), before);
       };
       await refuse();
       // A disabled administrator does not count.
-      assert.equal(await fresh.people.change(SERVER, 4_712, "promote", NOW), "done");
-      assert.equal(await fresh.people.change(SERVER, 4_712, "disable", NOW), "done");
+      assert.equal(await fresh.administration.change(SERVER, 4_712, "promote", NOW), "done");
+      assert.equal(await fresh.administration.change(SERVER, 4_712, "disable", NOW), "done");
       await refuse();
-      assert.equal(await fresh.people.change(SERVER, 4_712, "enable", NOW), "done");
-      assert.equal(await fresh.people.change(SERVER, LOCAL_USER, "demote", NOW), "done");
+      assert.equal(await fresh.administration.change(SERVER, 4_712, "enable", NOW), "done");
+      assert.equal(await fresh.administration.change(SERVER, LOCAL_USER, "demote", NOW), "done");
       assert.equal(await fresh.accounts.delete(asUser(4_712), NOW), "last-admin");
       assert.equal(await fresh.accounts.delete(asUser(LOCAL_USER), NOW), "deleted");
       // Without other accounts there is nobody to administer.
@@ -237,26 +247,26 @@ export function describePeople(context: AccountsContext): void {
       assert.equal(await fresh.accounts.isEmpty(), true);
     });
 
-    test("people: administrators demote, disable and delete each other at once → one remains", async (t) => {
+    test("administration: administrators demote, disable and delete each other at once → one remains", async (t) => {
       const fresh = await openForTest(t);
       await fresh.accounts.create(4_711, newAccountNamed("owner"), NOW);
       const ways: readonly (AdminAction | "delete")[] = ["demote", "disable", "delete"];
       for (const [round, way] of [...ways, ...ways].entries()) {
         const users = times(4, (index) => 10_000 + 10 * round + index);
         const admins = await Promise.all(users.map((user) => newAdmin(fresh, user)));
-        for (const { user } of (await fresh.people.page({ offset: 0, size: 100 })).people)
-          if (!users.includes(user)) await fresh.people.change(SERVER, user, "demote", NOW);
+        for (const { user } of (await fresh.administration.page({ offset: 0, size: 100 })).accounts)
+          if (!users.includes(user)) await fresh.administration.change(SERVER, user, "demote", NOW);
         const outcomes = await Promise.allSettled(
           admins.map((admin, index) => {
             const target = users[(index + 1) % users.length] ?? 0;
             return way === "delete"
               ? fresh.accounts.delete(admin, NOW, target)
-              : fresh.people.change(admin, target, way, NOW);
+              : fresh.administration.change(admin, target, way, NOW);
           }),
         );
         for (const outcome of outcomes)
           if (outcome.status === "rejected") assert.ok(outcome.reason instanceof AccessRevoked, `${outcome.reason}`);
-        const { people: all } = await fresh.people.page({ offset: 0, size: 100 });
+        const { accounts: all } = await fresh.administration.page({ offset: 0, size: 100 });
         const active = all.filter(({ isAdmin, disabledAt }) => isAdmin && disabledAt === undefined);
         assert.ok(active.length >= 1, `${way}: ${JSON.stringify(outcomes)}`);
         assert.ok(active.length < users.length, "at least one change succeeded");
@@ -264,7 +274,7 @@ export function describePeople(context: AccountsContext): void {
     });
   });
 
-  describe("people: the audit log", () => {
+  describe("administration: the audit log", () => {
     test("audit log: every action → who, what, target and address, in the same order", async () => {
       const admin = await newAdmin(stores, newUser());
       const { actor } = admin;
@@ -300,7 +310,7 @@ export function describePeople(context: AccountsContext): void {
       assert.equal(await accounts.setPassword(caller, set, next()), true);
       await assert.rejects(accounts.setPassword(caller, { ...set, passwordHash: "newer" }, next()), AccessRevoked);
       for (const kind of ["promote", "demote", "disable", "enable"] as const)
-        assert.equal(await people.change(admin, user, kind, next()), "done");
+        assert.equal(await administration.change(admin, user, kind, next()), "done");
       assert.equal(await accounts.delete(admin, next(), user), "deleted");
       assert.equal(await accounts.delete(asUser(one.user), next()), "deleted");
       // Nothing that a user does with their own credentials is logged.
@@ -329,7 +339,7 @@ export function describePeople(context: AccountsContext): void {
       for (const [index, days] of [0, 399, 400, 401].entries())
         await fresh.accounts.create(5_000 + index, newAccountNamed(`n-${days}`), later(-days * DAY_MS));
       const read = async () => {
-        const pages = await Promise.all([0, 2, 4].map((offset) => fresh.people.auditLog({ offset, size: 2 })));
+        const pages = await Promise.all([0, 2, 4].map((offset) => fresh.administration.auditLog({ offset, size: 2 })));
         return { total: pages[0]?.total, targets: pages.flatMap(({ entries }) => entries.map(({ target }) => target)) };
       };
       assert.deepEqual(await read(), { total: 4, targets: ["n-0", "n-399", "n-400", "n-401"] });
@@ -339,7 +349,7 @@ export function describePeople(context: AccountsContext): void {
     });
   });
 
-  describe("people: reset links", () => {
+  describe("administration: reset links", () => {
     test("reset link: used by many at once → one password is set", async () => {
       const { user } = await newAccount();
       const [reset, other] = [await add(user, { kind: "password-reset" }), await add(user, { kind: "password-reset" })];

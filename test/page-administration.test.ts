@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { NOBODY } from "../src/accounts/account-store.ts";
-import { People } from "../src/accounts/administration.ts";
+import { Administration } from "../src/accounts/administration.ts";
 import { asUser } from "../src/accounts/caller.ts";
 import { newToken, type SignedIn } from "./support/accounts.ts";
 import {
@@ -22,7 +22,7 @@ import {
 import { readQrCode } from "./support/qr-code.ts";
 import { en, format } from "./support/words.ts";
 
-const administration = new People(server.store.people, accounts);
+const administration = new Administration(server.store.administration, accounts);
 const { account, administration: words } = en;
 
 async function newAdmin(): Promise<SignedIn> {
@@ -33,7 +33,7 @@ async function newAdmin(): Promise<SignedIn> {
 }
 const statesOf = async (user: SignedIn) => (await accounts.get(await userIdOf(user)))?.disabledAt !== undefined;
 
-describe("page: people", { concurrency: 3 }, () => {
+describe("page: administration", { concurrency: 3 }, () => {
   test("a member", async (t) => {
     const user = await newUser();
     const { token } = await newToken(server.port, user, { label: "an app", scope: "write" });
@@ -58,13 +58,16 @@ describe("page: people", { concurrency: 3 }, () => {
       },
     );
 
-    await t.test("people: a member → no link, and the view only says that it is for administrators", async () => {
-      await heading(page, account.title).waitFor();
-      assert.equal(await page.getByRole("link", { name: words.title }).count(), 0);
-      await page.goto(`${server.url}/#people`);
-      await page.getByText(words.errors["admin-required"]).waitFor();
-      assert.equal(await page.getByRole("main").getByRole("button").count(), 0);
-    });
+    await t.test(
+      "administration: a member → no link, and the view only says that it is for administrators",
+      async () => {
+        await heading(page, account.title).waitFor();
+        assert.equal(await page.getByRole("link", { name: words.title }).count(), 0);
+        await page.goto(`${server.url}/#administration`);
+        await page.getByText(words.errors["admin-required"]).waitFor();
+        assert.equal(await page.getByRole("main").getByRole("button").count(), 0);
+      },
+    );
     await finish();
   });
 
@@ -75,7 +78,7 @@ describe("page: people", { concurrency: 3 }, () => {
     const { page, finish } = await visit({ as: admin, size: "phone", theme: "dark" });
     for (const width of [1280, 390])
       await t.test(
-        `people: ${width} pixels: disable, enable and delete an account → done, and in the log`,
+        `administration: ${width} pixels: disable, enable and delete an account → done, and in the log`,
         async () => {
           await page.setViewportSize({ width, height: 844 });
           const target = await newUser(["https://one.example/"]);
@@ -104,7 +107,7 @@ describe("page: people", { concurrency: 3 }, () => {
         },
       );
 
-    await t.test("people: invite → a link and a QR code that create one account; revoked → gone", async () => {
+    await t.test("administration: invite → a link and a QR code that create one account; revoked → gone", async () => {
       await field(page, words.note).fill("for Bob");
       await page.getByLabel(words.validFor).selectOption("30");
       await button(page, words.create).click();
@@ -123,7 +126,7 @@ describe("page: people", { concurrency: 3 }, () => {
     });
 
     await t.test(
-      "people: reset link → the person sets a new password, and can choose to revoke app access",
+      "administration: reset link → the person sets a new password, and can choose to revoke app access",
       async () => {
         const target = await newUser();
         const { token } = await newToken(server.port, target, { label: "an app", scope: "read" });
