@@ -30,7 +30,7 @@ import { createAuthentication } from "../src/http/auth/authenticate.ts";
 import { MAX_COOKIE_BYTES, readCookies } from "../src/http/auth/cookies.ts";
 import { createJwtVerifier } from "../src/http/auth/jwt-verifier.ts";
 import { createGuard } from "../src/http/guard.ts";
-import { createClientReader, networksOf } from "../src/http/wire/client-address.ts";
+import { createPeerReader, networksOf } from "../src/http/wire/client-address.ts";
 import { createShared, Request } from "../src/http/wire/exchange.ts";
 import { idOf, pathOf, Router, route, routeOf, toOriginForm } from "../src/http/wire/router.ts";
 import { parseJson } from "../src/jsonapi/json.ts";
@@ -80,7 +80,7 @@ function requestOf(url: string, headers: IncomingMessage["headers"] = {}, method
 
 const now = new Date();
 const config = readConfig({ EARMARK_ACCOUNTS: "true" }, "/");
-const readClient = createClientReader(["127.0.0.1"]);
+const readPeer = createPeerReader(["127.0.0.1"]);
 const store = await openStore(`file:${temporaryFolder()}/earmark.db`, { connections: 1 });
 after(() => store.close());
 const verify = createJwtVerifier({ issuer: "http://127.0.0.1:1", audience: "earmark" });
@@ -92,7 +92,7 @@ const authenticate = createAuthentication({
   metricsToken: "0123456789abcdef",
   verify: undefined,
   readProxyUser: () => undefined,
-  readClient,
+  readPeer,
   basePath: "",
   clock: () => now,
 });
@@ -106,7 +106,7 @@ const router = new Router(
 /** A new guard for each text, because a guard caches the last host. */
 function guarded(header: string, isOpen: boolean, frames?: readonly Frame[]): Reader {
   const prepare = (text: string) => {
-    const guard = createGuard(isOpen ? { ...config, accounts: undefined } : config, readClient, () => undefined);
+    const guard = createGuard(isOpen ? { ...config, accounts: undefined } : config, readPeer, () => undefined);
     const raw = requestOf("/", { [header]: text }, "POST");
     return () => guard(raw, "api");
   };
@@ -137,9 +137,9 @@ function targeted(name: string, read: (request: Request) => unknown): Reader {
 function forwarded(header: string, frames?: readonly Frame[]): Reader {
   const prepare = (text: string) => {
     const raw = requestOf("/", { [header]: text });
-    return () => readClient(raw);
+    return () => readPeer(raw);
   };
-  return { name: `readClient: ${header}`, length: HEADERS, prepare, ...(frames && { frames }) };
+  return { name: `readPeer: ${header}`, length: HEADERS, prepare, ...(frames && { frames }) };
 }
 
 const TARGETS: readonly Frame[] = [

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { before, suite, test } from "node:test";
 import { asUser } from "../src/accounts/caller.ts";
-import { linkIdentity } from "../src/accounts/linked-users.ts";
+import { linkUser } from "../src/accounts/linked-users.ts";
 import { isAccountRefusal } from "../src/accounts/refusals.ts";
 import { holdBack, writeRequest } from "./support/accounts.ts";
 import { openEvents } from "./support/events.ts";
@@ -50,7 +50,7 @@ const WAYS: Readonly<Record<string, () => Promise<Headers>>> = {
     const created = await accounts.create("linda", PASSWORD, server.now());
     assert.ok(!isAccountRefusal(created));
     const identity = { issuer: issuer.url, subject: "linda at the provider" };
-    assert.ok(!isAccountRefusal(await linkIdentity(accounts, asUser(created.user), identity, "", server.now())));
+    assert.ok(!isAccountRefusal(await linkUser(accounts, asUser(created.user), identity, "", server.now())));
     return bearer(identity.subject);
   },
 };

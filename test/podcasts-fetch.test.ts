@@ -349,7 +349,7 @@ test("killed: a process dies while it holds a feed and its host → another one 
   const { id } = (await store.podcasts.find([url]))[0] ?? assert.fail();
   await store.podcasts.create([{ user: LOCAL_USER, id }], new Date(start));
   assert.ok(await store.podcasts.claim(id, new Date(start), new Date(start + 3 * 60_000)));
-  await store.accounts.sharedLimits?.replace(`fetch ${host}`, undefined, start + 3 * 60_000);
+  await store.accounts.sharedRateLimits?.replace(`fetch ${host}`, undefined, start + 3 * 60_000);
   await fetching.scheduler.fetchSoon(LOCAL_USER, id);
   await sleep(200);
   assert.equal(publisher.requests.length, 0);

@@ -174,13 +174,13 @@ export interface AccountStore {
   /** Records when a credential was last used. */
   touchCredential(hash: string, at: Date): Promise<void>;
   /**
-   * Deletes expired credentials and limits, and old entries of the audit log; finishes interrupted deletions of accounts,
+   * Deletes expired credentials and rate limits, and old entries of the audit log; finishes interrupted deletions of accounts,
    * and removes deleted data from the database files as far as the engine can.
    */
   sweep(at: Date): Promise<void>;
 
   /** Undefined where a single process serves the database. */
-  readonly sharedLimits: SharedLimits | undefined;
+  readonly sharedRateLimits: SharedRateLimits | undefined;
 }
 
 export interface StoredAccount {
@@ -189,8 +189,8 @@ export interface StoredAccount {
   readonly passwordHash: string;
 }
 
-/** One number per key that all processes share; see `limits.ts` for its meaning. */
-export interface SharedLimits {
+/** One number per key that all processes share; see `rate-limits.ts` for its meaning. */
+export interface SharedRateLimits {
   read(key: string): Promise<number | undefined>;
   /** False, without a change, if the number is no longer `expected`. */
   replace(key: string, expected: number | undefined, next: number): Promise<boolean>;

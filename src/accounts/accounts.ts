@@ -57,7 +57,7 @@ export class Accounts {
 
   constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }, limiterClock?: MonotonicClock) {
     this.#store = store;
-    this.#attempts = new Attempts(store.sharedLimits, limiterClock);
+    this.#attempts = new Attempts(store.sharedRateLimits, limiterClock);
     this.#failedGuesses = new FailedGuesses(limiterClock);
     this.#isSignUpOpen = signUp;
   }

@@ -1,4 +1,4 @@
-import type { SharedLimits } from "./account-store.ts";
+import type { SharedRateLimits } from "./account-store.ts";
 import { type MonotonicClock, type Rate, RateLimiter, spendShared } from "./rate-limits.ts";
 
 /** The networks of a client's address, narrow to wide. */
@@ -14,9 +14,9 @@ const WIDE_NETWORK_FACTORS: Readonly<Record<string, number>> = { "/56": 2, "/48"
 /** Limits attempts to sign in or to create an account: in all processes together if `shared` is given, else in this one. */
 export class Attempts {
   readonly #limiter: RateLimiter;
-  readonly #shared: SharedLimits | undefined;
+  readonly #shared: SharedRateLimits | undefined;
 
-  constructor(shared: SharedLimits | undefined, clock?: MonotonicClock) {
+  constructor(shared: SharedRateLimits | undefined, clock?: MonotonicClock) {
     this.#limiter = new RateLimiter(clock);
     this.#shared = shared;
   }

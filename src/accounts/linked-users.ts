@@ -4,13 +4,13 @@ import type { Caller } from "./caller.ts";
 import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
 
 /** A user of an identity provider. Only issuer and subject identify them; names and e-mail addresses can change hands. */
-export interface Identity {
+export interface OidcUser {
   readonly issuer: string;
   readonly subject: string;
 }
 
-/** The account that an identity signs in to. */
-export interface IdentifiedUser extends StoredAccount {
+/** The account that such a user signs in to. */
+export interface OidcAccount extends StoredAccount {
   /** Hash of the `identity` credential that links it, if it is linked. Access ends when that credential is removed. */
   readonly linkHash: string | undefined;
 }
@@ -18,32 +18,32 @@ export interface IdentifiedUser extends StoredAccount {
 const MAX_LABEL = 100;
 
 /**
- * Finds the account that the identity is linked to, else the identity's own account. If there is neither, creates one for
+ * Finds the account that the user is linked to, else the user's own account. If there is neither, creates one for
  * the client at `address`, unless that is undefined.
  */
-export async function findIdentifiedUser(
+export async function findOidcAccount(
   accounts: Accounts,
-  { issuer, subject }: Identity,
+  { issuer, subject }: OidcUser,
   address: string | undefined,
   at: Date,
-): Promise<IdentifiedUser | undefined> {
-  const link = await accounts.verifyHash(hashIdentity({ issuer, subject }), "identity", at);
+): Promise<OidcAccount | undefined> {
+  const link = await accounts.verifyHash(hashOidcUser({ issuer, subject }), "identity", at);
   const found = await (link ? accounts.find(link.user) : accounts.findOrCreate(subject, issuer, address, at));
   return found && { ...found, linkHash: link?.hash };
 }
 
-/** Lets an identity sign in to the caller's account. `label` is for display only. Safe to repeat. */
-export async function linkIdentity(
+/** Lets such a user sign in to the caller's account. `label` is for display only. Safe to repeat. */
+export async function linkUser(
   accounts: Accounts,
   caller: Caller,
-  identity: Identity,
+  oidcUser: OidcUser,
   label: string,
   at: Date,
 ): Promise<Credential | AccountRefusal> {
   const { user } = caller;
-  const owner = await findIdentifiedUser(accounts, identity, undefined, at);
+  const owner = await findOidcAccount(accounts, oidcUser, undefined, at);
   if (owner !== undefined && owner.account.user !== user) return { reason: "identity-taken" };
-  const hash = hashIdentity(identity);
+  const hash = hashOidcUser(oidcUser);
   const link = { kind: "identity", user, scope: "write", label: shorten(label), expiresAt: undefined } as const;
   const added = await accounts.addCredential(caller, link, hash, at);
   if (!isAccountRefusal(added) || added.reason !== "gone") return added;
@@ -51,7 +51,7 @@ export async function linkIdentity(
   return existing?.user === user ? existing : { reason: "identity-taken" };
 }
 
-function hashIdentity({ issuer, subject }: Identity): string {
+function hashOidcUser({ issuer, subject }: OidcUser): string {
   return hashSecret(`identity\n${issuer}\n${subject}`);
 }
 

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { fc } from "../../test/support/properties.ts";
-import type { SharedLimits } from "./account-store.ts";
+import type { SharedRateLimits } from "./account-store.ts";
 import { computeSpend, type Rate, RateLimiter, spendShared } from "./rate-limits.ts";
 
 const NOW = Date.UTC(2026, 0, 2, 3, 4, 5, 678);
@@ -177,7 +177,7 @@ test("limits: many keys without their whole burst → kept, in linear time", () 
 });
 
 /** Shared state as an engine keeps it, with a reply that takes a turn of the event loop. */
-function createShared(): SharedLimits & { calls: number } {
+function createShared(): SharedRateLimits & { calls: number } {
   const states = new Map<string, number>();
   return {
     calls: 0,
@@ -224,7 +224,10 @@ test("shared limits: many spend at once → no more than the burst is allowed", 
 test("shared limits: another process spends meanwhile → counted too", async () => {
   const shared = createShared();
   const rate: Rate = { burst: 10, perMinute: 1 };
-  const other: SharedLimits = { read: (key) => shared.read(key), replace: (...values) => shared.replace(...values) };
+  const other: SharedRateLimits = {
+    read: (key) => shared.read(key),
+    replace: (...values) => shared.replace(...values),
+  };
   const both = [shared, other].flatMap((limits) =>
     Array.from({ length: 8 }, () => spendShared(limits, "key", 1, rate, NOW)),
   );

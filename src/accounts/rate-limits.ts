@@ -1,4 +1,4 @@
-import type { SharedLimits } from "./account-store.ts";
+import type { SharedRateLimits } from "./account-store.ts";
 
 /** Allows `burst` at once, then `perMinute`. */
 export interface Rate {
@@ -49,14 +49,14 @@ const MIN_SWEEP_SIZE = 10_000;
 const MAX_SKEW_MS = 60_000;
 
 /** The latest attempt to spend for each key. */
-const lastAttempts = new WeakMap<SharedLimits, Map<string, Promise<unknown>>>();
+const lastAttempts = new WeakMap<SharedRateLimits, Map<string, Promise<unknown>>>();
 
 /**
  * Like `RateLimiter.spend`, with a state that all processes share, in the time of day. `cost` is at most the burst. Within a
  * process one attempt per key runs at a time, so that attempts only collide with those of other processes.
  */
 export async function spendShared(
-  limits: SharedLimits,
+  limits: SharedRateLimits,
   key: string,
   cost: number,
   rate: Rate,
@@ -76,7 +76,7 @@ export async function spendShared(
 }
 
 async function spendWithRetries(
-  limits: SharedLimits,
+  limits: SharedRateLimits,
   key: string,
   cost: number,
   rate: Rate,

@@ -4,8 +4,8 @@ import type { KeyedAction, StoredAction } from "./episode-actions.ts";
 import type { Progress, SyncKind, SyncState } from "./marks.ts";
 
 /** An installation of an app. */
-export interface AppClient {
-  /** Identifies it among the user's clients: by its token, else its device, else its user agent. About 100 characters. */
+export interface Installation {
+  /** Identifies it among those of the user: by its token, else its device, else its user agent. About 100 characters. */
   readonly key: string;
   /** Id of the device that it syncs as, if any. */
   readonly device: string | undefined;
@@ -37,22 +37,22 @@ export function isDeviceId(text: string): boolean {
 }
 
 export const MAX_CAPTION = 100;
-/** Clients per user and kind whose sync state is kept. */
-export const MAX_CLIENTS = 200;
+/** Installations per user and kind whose sync state is kept. */
+export const MAX_INSTALLATIONS = 200;
 export const MAX_SPELLINGS = 200_000;
 
-/** A feed URL as a client spelled it when it uploaded the URL. */
+/** A feed URL as an installation spelled it when it uploaded the URL. */
 export interface Spelling {
   readonly normalizedUrl: string;
   readonly url: string;
-  /** Key of the client; empty for a spelling that the server itself used. */
-  readonly client: string;
+  /** Key of the installation; empty for a spelling that the server itself used. */
+  readonly installation: string;
 }
 
 /** What a poll or an upload records, in one transaction. */
 export interface SyncRecord {
   readonly kind: SyncKind;
-  readonly client: AppClient;
+  readonly installation: Installation;
   /** Uploaded actions get their sequence numbers from the store. */
   readonly progress: Progress | { readonly actions: readonly KeyedAction[] };
   readonly spellings: readonly Spelling[];
@@ -61,16 +61,16 @@ export interface SyncRecord {
 }
 
 /**
- * Stores what apps sync besides the list: devices, episode actions, and what each client has received. It gives the same
- * guarantees as `SubscriptionStore`. The rules are in `sync-marks.ts` and `episode-actions.ts`.
+ * Stores what apps sync besides the list: devices, episode actions, and what each installation has received. It gives the
+ * same guarantees as `SubscriptionStore`. The rules are in `marks.ts` and `episode-actions.ts`.
  */
 export interface AppStore {
   /**
-   * The sync state of a client, with the newest mark at or before the timestamp `since`. Rejects with `AccessRevoked` if
-   * the account was deleted.
+   * The sync state of an installation, with the newest mark at or before the timestamp `since`. Rejects with
+   * `AccessRevoked` if the account was deleted.
    */
-  state(user: UserId, kind: SyncKind, client: AppClient, since: number): Promise<SyncState>;
-  /** Returns the timestamp for the client. Its mark is durable. */
+  state(user: UserId, kind: SyncKind, installation: Installation, since: number): Promise<SyncState>;
+  /** Returns the timestamp for the installation. Its mark is durable. */
   recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number>;
   /** All spellings of the feeds with these normalized URLs. */
   spellings(user: UserId, normalizedUrls: readonly string[]): Promise<readonly Spelling[]>;
@@ -83,8 +83,8 @@ export interface AppStore {
   actionPage(user: UserId, range: PageRange & { readonly feed: string | undefined }): Promise<ActionPage>;
   /** In the order of their ids. */
   devices(user: UserId): Promise<readonly Device[]>;
-  /** Creates the device of the client if it is new, and applies the changes. */
-  saveDevice(caller: Caller, client: AppClient, changes: DeviceChanges, at: Date): Promise<void>;
+  /** Creates the device of the installation if it is new, and applies the changes. */
+  saveDevice(caller: Caller, installation: Installation, changes: DeviceChanges, at: Date): Promise<void>;
   /** False if there is no such device. */
   changeDevice(caller: Caller, id: string, changes: DeviceChanges, at: Date): Promise<boolean>;
   /** False if there is no such device. */

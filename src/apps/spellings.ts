@@ -32,7 +32,11 @@ export async function findUnrecorded(
   await forEachInTurns(spellings, (spelling) => {
     const { normalizedUrl } = spelling;
     const known = recorded.get(normalizedUrl) ?? [];
-    if (isFull(known) || known.some(({ url, client }) => url === spelling.url && client === spelling.client)) return;
+    if (
+      isFull(known) ||
+      known.some(({ url, installation }) => url === spelling.url && installation === spelling.installation)
+    )
+      return;
     unrecorded.push(spelling);
     recorded.set(normalizedUrl, [...known, spelling]);
   });

@@ -9,8 +9,8 @@ import type { PageRange } from "../util/page-range.ts";
 import { forEachInTurns, slicesOf, yieldTurn } from "../util/turns.ts";
 import {
   type ActionPage,
-  type AppClient,
   type AppStore,
+  type Installation,
   isDeviceId,
   MAX_DEVICES,
   type Spelling,
@@ -75,19 +75,19 @@ export class AppSync {
   }
 
   /** Changes since that timestamp that the client has not received. 0 means a first sync, without removals. */
-  async feedsSince(caller: Caller, client: AppClient, since: number, at: Date): Promise<FeedChanges> {
+  async feedsSince(caller: Caller, installation: Installation, since: number, at: Date): Promise<FeedChanges> {
     const { user } = caller;
-    const state = await this.#store.apps.state(user, "feeds", client, since);
+    const state = await this.#store.apps.state(user, "feeds", installation, since);
     const { from, known } = startOf(state, since);
     const covered = state.sequence;
     const isLong = covered - from > BATCH;
     const read = (kinds: ChangeKinds) => readFeedChanges(this.#store, user, { from, upTo: covered }, kinds);
     const record = (progress: Progress, spellings: readonly Spelling[]) =>
-      this.#recordSync(caller, { kind: "feeds", client, progress, spellings }, state, at);
+      this.#recordSync(caller, { kind: "feeds", installation, progress, spellings }, state, at);
     const received = { since, from, covered };
     if (isLong) {
       const findRemovals = async ({ removals }: FeedChangesPage) => {
-        const { remove, outdated } = await this.#dueRemovals(user, client, removals, known);
+        const { remove, outdated } = await this.#dueRemovals(user, installation, removals, known);
         // Without progress: the client may stop reading.
         if (outdated.length > 0) await record({ before: UNSEEN, after: UNSEEN }, outdated);
         return remove;
@@ -102,7 +102,7 @@ export class AppSync {
     const pages: FeedChangesPage[] = [];
     for await (const page of read({ added: true, removed: since > 0 })) pages.push(page);
     const removals = pages.flatMap((page) => page.removals);
-    const { remove, outdated } = await this.#dueRemovals(user, client, removals, known);
+    const { remove, outdated } = await this.#dueRemovals(user, installation, removals, known);
     const timestamp = await record(received, outdated);
     return { add: pages.map(({ add }) => add), remove: [remove], isLong, timestamp: async () => timestamp };
   }
@@ -113,7 +113,7 @@ export class AppSync {
    */
   async #dueRemovals(
     user: UserId,
-    client: AppClient,
+    installation: Installation,
     removals: ChangeRows["removals"],
     known: number,
   ): Promise<{ readonly remove: readonly string[]; readonly outdated: readonly Spelling[] }> {
@@ -130,7 +130,8 @@ export class AppSync {
     const outdated: Spelling[] = [];
     for (const [normalizedUrl, rows] of byFeed) {
       const spelled = spellings.get(normalizedUrl) ?? [];
-      const isDue = spelled.some((one) => one.client === client.key) || rows.some((row) => row.addedSequence <= known);
+      const isDue =
+        spelled.some((one) => one.installation === installation.key) || rows.some((row) => row.addedSequence <= known);
       if (!isDue) continue;
       const spelledUrls = new Set(spelled.map(({ url }) => url));
       const urls = new Set([...rows.map(({ feedUrl }) => feedUrl), ...spelledUrls]);
@@ -140,7 +141,7 @@ export class AppSync {
         const recorded = [...spelled];
         for (const url of urls) {
           if (url === listed.feedUrl || spelledUrls.has(url) || isFull(recorded)) continue;
-          recorded.push({ normalizedUrl, url, client: "" });
+          recorded.push({ normalizedUrl, url, installation: "" });
         }
         outdated.push(...recorded.slice(spelled.length));
       }
@@ -151,12 +152,12 @@ export class AppSync {
   /** Adds, then removes. A feed in both, spelled differently, stays: the app has only changed its URL. */
   async changeFeeds(
     caller: Caller,
-    client: AppClient,
+    installation: Installation,
     { add, remove }: { readonly add: readonly string[]; readonly remove: readonly string[] },
     at: Date,
   ): Promise<UploadResult> {
     const { user } = caller;
-    const state = await this.#store.apps.state(user, "feeds", client, 0);
+    const state = await this.#store.apps.state(user, "feeds", installation, 0);
     const rewritten = new Map<string, string>();
     const uploads = await readUploads(add);
     // By normalized URL. The first URL is the one to add.
@@ -180,11 +181,11 @@ export class AppSync {
     await forEachInTurns(uploads, ({ sent, url, normalizedUrl }) => {
       if (normalizedUrl === undefined) return;
       if (refused.has(normalizedUrl)) rewritten.set(sent, "");
-      else spellings.push({ normalizedUrl, url, client: client.key });
+      else spellings.push({ normalizedUrl, url, installation: installation.key });
     });
     const record = {
       kind: "feeds",
-      client,
+      installation,
       progress,
       spellings: await findUnrecorded(this.#store.apps, user, spellings),
     } as const;
@@ -192,14 +193,19 @@ export class AppSync {
   }
 
   /** Replaces the list with the uploaded one. Feeds that others add at the same time stay. */
-  async replaceFeeds(caller: Caller, client: AppClient, urls: readonly string[], at: Date): Promise<UploadResult> {
+  async replaceFeeds(
+    caller: Caller,
+    installation: Installation,
+    urls: readonly string[],
+    at: Date,
+  ): Promise<UploadResult> {
     const kept = new Set<string>();
     await forEachInTurns(urls, (url) => kept.add(feedKeyOf(url) ?? ""));
     const remove: string[] = [];
     for await (const items of subscriptionBatches(this.#store, caller.user)) {
       await forEachInTurns(items, ({ feedUrl }) => kept.has(feedKeyOf(feedUrl) ?? "") || remove.push(feedUrl));
     }
-    return this.changeFeeds(caller, client, { add: urls, remove }, at);
+    return this.changeFeeds(caller, installation, { add: urls, remove }, at);
   }
 
   /** The normalized URLs to remove: those in the list, or among the ones that this upload adds. */
@@ -265,20 +271,20 @@ export class AppSync {
   /** Actions uploaded since that timestamp; only those of one feed, if given. */
   async actionsSince(
     caller: Caller,
-    client: AppClient,
+    installation: Installation,
     since: number,
     podcast: string | undefined,
     at: Date,
   ): Promise<ActionChanges> {
     const { user } = caller;
-    const state = await this.#store.apps.state(user, "actions", client, since);
+    const state = await this.#store.apps.state(user, "actions", installation, since);
     const feed = podcast === undefined ? undefined : feedKeyOf(podcast);
     const { from } = startOf(state, since);
     const upTo = podcast === undefined || feed !== undefined ? state.sequence : from;
     // With a filter, the client does not receive everything.
     const progress =
       podcast === undefined ? { since, from, covered: state.sequence } : { before: UNSEEN, after: state.sequence };
-    const timestamp = await this.#recordSync(caller, { kind: "actions", client, progress }, state, at);
+    const timestamp = await this.#recordSync(caller, { kind: "actions", installation, progress }, state, at);
     // Actions that are replaced while the pages are read get a higher number, so the next request returns them.
     return { pages: this.#actions(user, from, upTo, feed), isLong: upTo - from > BATCH, timestamp };
   }
@@ -317,7 +323,7 @@ export class AppSync {
   /** Stores the valid actions and ignores the others. Actions never change the list. */
   async addActions(
     caller: Caller,
-    client: AppClient,
+    installation: Installation,
     items: readonly UploadedAction[],
     at: Date,
   ): Promise<UploadResult> {
@@ -337,15 +343,15 @@ export class AppSync {
       if (action.device !== undefined && isDeviceId(action.device)) found.add(action.device);
     });
     const devices = [...found].slice(0, MAX_DEVICES);
-    const state = await this.#store.apps.state(caller.user, "actions", client, 0);
+    const state = await this.#store.apps.state(caller.user, "actions", installation, 0);
     const progress = { before: state.sequence, after: state.sequence };
     let timestamp: number | undefined;
     for (let start = 0; start < actions.length; start += BATCH) {
       const batch = { actions: actions.slice(start, start + BATCH) };
-      const record = { kind: "actions", client, progress: batch, spellings: [], devices } as const;
+      const record = { kind: "actions", installation, progress: batch, spellings: [], devices } as const;
       timestamp = await this.#store.apps.recordSync(caller, record, at);
     }
-    timestamp ??= await this.#recordSync(caller, { kind: "actions", client, progress }, state, at);
+    timestamp ??= await this.#recordSync(caller, { kind: "actions", installation, progress }, state, at);
     return { timestamp, rewritten: [...rewritten] };
   }
 
@@ -356,14 +362,14 @@ export class AppSync {
   /** The timestamp for the client. Writes nothing if nothing is new, as for most polls. */
   async #recordSync(
     caller: Caller,
-    record: Pick<SyncRecord, "kind" | "client"> & Partial<SyncRecord> & { readonly progress: Progress },
+    record: Pick<SyncRecord, "kind" | "installation"> & Partial<SyncRecord> & { readonly progress: Progress },
     state: SyncState,
     at: Date,
   ): Promise<number> {
     const { timestamp, newMark, newSeen } = advance(state, record.progress, at);
-    const { spellings = [], devices = [], client } = record;
+    const { spellings = [], devices = [], installation } = record;
     const age = at.getTime() - (state.deviceSyncedAt?.getTime() ?? Number.NEGATIVE_INFINITY);
-    const isDeviceFresh = client.device === undefined || age < TOUCH_MS;
+    const isDeviceFresh = installation.device === undefined || age < TOUCH_MS;
     if (newMark === undefined && newSeen === undefined && spellings.length === 0 && isDeviceFresh) return timestamp;
     return this.#store.apps.recordSync(caller, { ...record, spellings, devices }, at);
   }

@@ -4,7 +4,7 @@ import type { Config } from "../config/config.ts";
 import { failure, type RequestFailure } from "../errors/catalog.ts";
 import { readBearer } from "./auth/authenticate.ts";
 import type { ReadProxyUser } from "./auth/proxy-user.ts";
-import type { ReadClient } from "./wire/client-address.ts";
+import type { ReadPeer } from "./wire/client-address.ts";
 import { MAX_HEADERS } from "./wire/connections.ts";
 
 /** Pages, which other sites may link to; the JSON:API; the APIs of podcast apps. */
@@ -17,7 +17,7 @@ export type RouteFamily = "page" | "api" | "app";
  */
 export function createGuard(
   config: Pick<Config, "allowedHosts" | "corsOrigins" | "accounts">,
-  readClient: ReadClient,
+  readPeer: ReadPeer,
   readProxyUser: ReadProxyUser,
 ): (request: IncomingMessage, family: RouteFamily) => void {
   const allowed = new Set(config.allowedHosts);
@@ -49,7 +49,7 @@ export function createGuard(
    */
   const isOwnOrigin = (origin: string, raw: IncomingMessage): boolean => {
     const from = parseOrigin(origin);
-    const { host, scheme } = readClient(raw);
+    const { host, scheme } = readPeer(raw);
     if (from === undefined || (scheme !== undefined && from.protocol !== `${scheme}:`)) return false;
     const ownOrigins = [raw.headers.host, host].flatMap((authority) =>
       authority === undefined ? [] : (parseOrigin(`${from.protocol}//${authority}`) ?? []),

@@ -24,7 +24,7 @@ import { createProxyUserReader } from "./auth/proxy-user.ts";
 import { createGuard, type RouteFamily } from "./guard.ts";
 import type { Metrics } from "./metrics.ts";
 import { createRoutes } from "./routes.ts";
-import { createClientReader, createServerUrlReader } from "./wire/client-address.ts";
+import { createPeerReader, createServerUrlReader } from "./wire/client-address.ts";
 import { createHttpServer } from "./wire/connections.ts";
 import { createCors } from "./wire/cors.ts";
 import { type Dialect, GPODDER, JSON_API } from "./wire/dialect.ts";
@@ -82,12 +82,12 @@ export function createServer(options: ServerOptions): Server {
     },
   };
   const log = pino({ level: config.logLevel, hooks }, options.logStream);
-  const readClient = createClientReader(config.trustedProxies, () =>
+  const readPeer = createPeerReader(config.trustedProxies, () =>
     log.warn(
       "X-Forwarded-For was ignored. If your reverse proxy sent it, set EARMARK_TRUSTED_PROXIES to the address of the proxy. Until then all clients share one address, and cookies are not marked Secure.",
     ),
   );
-  const requests = createShared(log, (raw) => readClient(raw).networks[0] ?? "");
+  const requests = createShared(log, (raw) => readPeer(raw).networks[0] ?? "");
   metrics?.watchQueue(() => requests.queue.waiting);
   const hub = new EventHub({ store, maxStreams: config.limits.maxStreams, ...metrics?.watchStreams(() => hub.size) });
   const onFetch = metrics?.watchFetches((at) => store.podcasts.counts(at), clock);
@@ -110,7 +110,7 @@ export function createServer(options: ServerOptions): Server {
           metricsToken: config.metricsToken,
           verify: createOidcVerifier(config.accounts, onError),
           readProxyUser,
-          readClient,
+          readPeer,
           basePath: config.basePath,
           clock,
           limiterClock,
@@ -120,19 +120,19 @@ export function createServer(options: ServerOptions): Server {
   const authenticateApp = createAppAuthentication({
     authenticate,
     signIn: appSignIn,
-    readClient,
+    readPeer,
     basePath: config.basePath,
     clock,
   });
-  const serverUrlOf = createServerUrlReader(config, readClient);
+  const serverUrlOf = createServerUrlReader(config, readPeer);
   const signIn = { accounts, administration, appSignIn, authenticate };
   const shared = { config, store, apps, ...signIn, outcomes: metrics, hub, scheduler };
-  const services = { ...shared, log, readClient, serverUrlOf, clock, limiterClock };
+  const services = { ...shared, log, readPeer, serverUrlOf, clock, limiterClock };
   const routes = createRoutes(services, metrics, () => isDraining);
   const router = new Router(routes);
   if (router.find("/") === undefined) log.warn(NO_PAGE);
   const removeBasePath = createBasePathRemover(config.basePath);
-  const guard = createGuard(config, readClient, readProxyUser);
+  const guard = createGuard(config, readPeer, readProxyUser);
   const allowOrigin = createCors(config.corsOrigins);
 
   const handle = async (request: Request, response: Response, match: Match | undefined) => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { asUser } from "../../src/accounts/caller.ts";
-import { linkIdentity } from "../../src/accounts/linked-users.ts";
+import { linkUser } from "../../src/accounts/linked-users.ts";
 import { isAccountRefusal } from "../../src/accounts/refusals.ts";
 import { Signatures } from "../../src/accounts/signatures.ts";
 import { startAppLogin } from "../../src/apps/logins.ts";
@@ -164,7 +164,7 @@ export class AccessMatrix {
     const mark = markOf(who.name);
     if (url === SESSION) return (await signIn(this.#port, who, { "User-Agent": mark, ...fromElsewhere() })).id;
     if (url === TOKEN) return (await newToken(this.#port, who, { label: mark, scope: "read" })).id;
-    if (url === IDENTITY) return this.#linkIdentity(who);
+    if (url === IDENTITY) return this.#linkUser(who);
     if (url === PASSKEY) {
       const body = await wayOf("/v1/passkeys", "POST").body?.(who, url);
       const headers = { Cookie: who.cookie, "Content-Type": PLAIN };
@@ -189,11 +189,11 @@ export class AccessMatrix {
     return id;
   }
 
-  async #linkIdentity({ name }: Person): Promise<string> {
+  async #linkUser({ name }: Person): Promise<string> {
     const account = await this.#accounts.findByName(name);
     assert.ok(account);
     const identity = { issuer: "https://id.example", subject: newId() };
-    const linked = await linkIdentity(this.#accounts, asUser(account.user), identity, markOf(name), this.#clock.now);
+    const linked = await linkUser(this.#accounts, asUser(account.user), identity, markOf(name), this.#clock.now);
     assert.ok(!isAccountRefusal(linked));
     return linked.id;
   }

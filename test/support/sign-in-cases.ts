@@ -1,6 +1,6 @@
 import { Accounts } from "../../src/accounts/accounts.ts";
 import { asUser } from "../../src/accounts/caller.ts";
-import { linkIdentity } from "../../src/accounts/linked-users.ts";
+import { linkUser } from "../../src/accounts/linked-users.ts";
 import { document as documentWith } from "./accounts.ts";
 import { createPasskey } from "./passkeys.ts";
 import { PLAIN, type TestServer } from "./server.ts";
@@ -18,7 +18,7 @@ export async function signInCases(server: TestServer, session: Headers): Promise
   const { json: created } = await server.call("POST", "/v1/passkeys", options);
   const accounts = new Accounts(server.store.accounts, { signUp: false });
   const user = asUser((await accounts.findByName("ann"))?.user ?? 0);
-  const linked = await linkIdentity(accounts, user, { issuer: "https://id.example", subject: "1" }, "ann", new Date());
+  const linked = await linkUser(accounts, user, { issuer: "https://id.example", subject: "1" }, "ann", new Date());
   const ids = { passkeys: String(created.data.id), identities: "id" in linked ? linked.id : "" };
   const fresh = documentWith("passkey", { label: "x", passkey: await createPasskey(server.port, session) });
   const refused = (name: string, headers: Headers): Case[] => [

@@ -84,15 +84,15 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
   const {
     config: { basePath },
     hub,
-    readClient,
+    readPeer,
     clock,
   } = services;
   const setCookie = ({ raw }: Request, secret: string) => ({
-    "set-cookie": writeCookie(secret, SESSION_MS, readClient(raw), basePath),
+    "set-cookie": writeCookie(secret, SESSION_MS, readPeer(raw), basePath),
   });
-  const clearCookie = ({ raw }: Request) => ({ "set-cookie": writeCookie(undefined, 0, readClient(raw), basePath) });
+  const clearCookie = ({ raw }: Request) => ({ "set-cookie": writeCookie(undefined, 0, readPeer(raw), basePath) });
   const clientOf = (request: Request) => {
-    const { address, networks } = readClient(request.raw);
+    const { address, networks } = readPeer(request.raw);
     return { address, networks, label: userAgentOf(request) };
   };
 
@@ -146,7 +146,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
         : await accounts.signIn({ ...credentials, ...client }, clock());
       if (isAccountRefusal(issued)) {
         if (issued.reason === "too-often" || issued.reason === "disabled") throw toFailure(issued, "password");
-        logFailedSignIn(request, readClient, isPasskey ? "passkey" : "password");
+        logFailedSignIn(request, readPeer, isPasskey ? "passkey" : "password");
         throw isPasskey ? failure("passkey-failed") : toFailure(issued, "password");
       }
       respondSignedIn(request, response, issued);

@@ -58,7 +58,7 @@ export function podcastsTag(times: readonly number[]): string {
 const MAX_CACHED = 10_000;
 
 /** Serializes podcasts and caches the result: reading and serializing them for each page would double its time. */
-export class PodcastWriter {
+export class PodcastSerializer {
   readonly #podcasts: Pick<PodcastStore, "find">;
   readonly #basePath: string;
   readonly #cache = new Map<string, WrittenPodcast & PodcastVersion>();

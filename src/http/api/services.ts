@@ -8,7 +8,7 @@ import type { Change } from "../../lists/subscription.ts";
 import type { Scheduler } from "../../podcasts/schedule/scheduler.ts";
 import type { Store } from "../../store/shared/contract.ts";
 import type { Authenticate } from "../auth/authenticate.ts";
-import type { ReadClient, ServerUrlOf } from "../wire/client-address.ts";
+import type { ReadPeer, ServerUrlOf } from "../wire/client-address.ts";
 import type { Logger } from "../wire/exchange.ts";
 import type { EventHub } from "./event-hub.ts";
 
@@ -37,7 +37,7 @@ export interface Services {
   readonly authenticate: Authenticate;
   /** Undefined if the server does not fetch feeds. */
   readonly scheduler: Scheduler | undefined;
-  readonly readClient: ReadClient;
+  readonly readPeer: ReadPeer;
   readonly serverUrlOf: ServerUrlOf;
   readonly clock: () => Date;
   readonly limiterClock: MonotonicClock | undefined;

@@ -20,13 +20,13 @@ import {
   writeSubscription,
   writeSubscriptionPage,
 } from "./documents/subscriptions.ts";
-import { PodcastWriter, podcastsTag } from "./podcasts.ts";
+import { PodcastSerializer, podcastsTag } from "./podcasts.ts";
 import type { FieldsQuery, ListQuery } from "./queries.ts";
 import type { Services } from "./services.ts";
 
 /** Handlers of `/v1/subscriptions` and `/v1/subscriptions/:id`. */
 export function createSubscriptionHandlers({ config: { basePath }, store, outcomes: counter, clock }: Services) {
-  const writer = new PodcastWriter(store.podcasts, basePath);
+  const serializer = new PodcastSerializer(store.podcasts, basePath);
 
   const readPage = async (user: UserId, { number, size, filter }: ListQuery): Promise<Page> => {
     const offset = (number - 1) * size;
@@ -56,7 +56,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, outcom
     const tag = etagOf(`${state}.${podcastsTag(versions.map(({ checkedAt }) => checkedAt))}`);
     if (matchesEtag(request, tag)) return respondUnchanged(response, tag);
     await request.readTurn();
-    const podcasts = await writer.write(feedUrls, versions, query.podcastFields);
+    const podcasts = await serializer.write(feedUrls, versions, query.podcastFields);
     respond(response, 200, JSON_API, writeSubscriptionPage(page, query, basePath, state, podcasts), tag);
   };
 

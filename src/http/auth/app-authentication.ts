@@ -1,12 +1,12 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import { isAccountRefusal } from "../../accounts/refusals.ts";
-import type { AppClient } from "../../apps/app-store.ts";
+import type { Installation } from "../../apps/app-store.ts";
 import { isDeviceId } from "../../apps/app-store.ts";
 import { APP_SESSION_MS, type AppSession, type AppSignIn, type AppUser, isSameName } from "../../apps/sign-in.ts";
 import { failure, type RequestFailure } from "../../errors/catalog.ts";
 import type { Principal } from "../wire/access.ts";
-import type { ReadClient } from "../wire/client-address.ts";
+import type { ReadPeer } from "../wire/client-address.ts";
 import type { Dialect } from "../wire/dialect.ts";
 import type { Request, Response } from "../wire/exchange.ts";
 import type { Params, Route } from "../wire/router.ts";
@@ -37,20 +37,20 @@ interface AppAuthenticationOptions {
   readonly authenticate: Authenticate;
   /** Undefined on a server without accounts. */
   readonly signIn: AppSignIn | undefined;
-  readonly readClient: ReadClient;
+  readonly readPeer: ReadPeer;
   readonly basePath: string;
   readonly clock: () => Date;
 }
 
 /**
- * Authenticates a podcast app and identifies the client. Every response to a request with a password or token sets a
+ * Authenticates a podcast app and identifies its installation. Every response to a request with a password or token sets a
  * session cookie. Apps may send an old session along with their credentials, so credentials take precedence.
  */
 export function createAppAuthentication(options: AppAuthenticationOptions): AuthenticateApp {
-  const { authenticate, signIn, readClient, basePath, clock } = options;
+  const { authenticate, signIn, readPeer, basePath, clock } = options;
 
   const setCookie = ({ raw }: Request, response: Response, session: string) => {
-    const secure = readClient(raw).isHttps ? "; Secure" : "";
+    const secure = readPeer(raw).isHttps ? "; Secure" : "";
     const age = Math.floor(APP_SESSION_MS / 1_000);
     response.setHeader(
       "set-cookie",
@@ -69,7 +69,10 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
     const remembered = session?.slice("local.".length);
     const device = requestedDevice ?? (remembered !== undefined && isDeviceId(remembered) ? remembered : undefined);
     if (session === undefined || device !== remembered) setCookie(request, response, `local.${device ?? ""}`);
-    return { ...(await authenticate(request.raw, "read")), app: clientOf(request.raw, undefined, device, dialect) };
+    return {
+      ...(await authenticate(request.raw, "read")),
+      app: installationOf(request.raw, undefined, device, dialect),
+    };
   };
 
   return async (request, response, { access, dialect }, params) => {
@@ -82,7 +85,7 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
     let found: AppSession | undefined;
     const principal = await authenticate(raw, access, async (at) => {
       const session = await readSession(signIn, raw, at);
-      const user = await readUser(signIn, request, readClient, dialect.app?.acceptsBearer === true, at);
+      const user = await readUser(signIn, request, readPeer, dialect.app?.acceptsBearer === true, at);
       const isOwn = user === undefined || session?.user.account.user === user.account.user;
       found = user === undefined ? session : { user, device: isOwn ? session?.device : undefined, isRenewalDue: true };
       return found && toVerified(found.user);
@@ -93,7 +96,7 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
     const device = requestedDevice ?? found.device;
     if (isRenewalDue || device !== found.device)
       setCookie(request, response, await signIn.writeSession(user, device, clock()));
-    return { ...principal, app: clientOf(raw, user, device, dialect) };
+    return { ...principal, app: installationOf(raw, user, device, dialect) };
   };
 }
 
@@ -115,7 +118,7 @@ function toVerified({ account: { user, createdAt }, token, credentialVersion }: 
 async function readUser(
   signIn: AppSignIn,
   request: Request,
-  readClient: ReadClient,
+  readPeer: ReadPeer,
   acceptsBearer: boolean,
   at: Date,
 ): Promise<AppUser | undefined> {
@@ -124,13 +127,13 @@ async function readUser(
     if (sessionsOf(request.raw).length === 0) throw failure("unauthenticated");
     return undefined;
   }
-  const { networks } = readClient(request.raw);
+  const { networks } = readPeer(request.raw);
   const credentials = readBasic(authorization);
   if (credentials !== undefined) {
     const user = await signIn.withPassword({ ...credentials, networks }, at);
     if (!isAccountRefusal(user)) return user;
     if (user.reason === "too-often") throw failure("too-many-attempts", retryAfter(user.waitMs));
-    if (user.reason !== "disabled") logFailedSignIn(request, readClient, "app");
+    if (user.reason !== "disabled") logFailedSignIn(request, readPeer, "app");
     throw failure("invalid-credentials");
   }
   const token = acceptsBearer ? readBearer(authorization) : undefined;
@@ -158,13 +161,13 @@ function sessionsOf({ headers: { cookie = "" } }: IncomingMessage): readonly str
   return cookie.length > MAX_COOKIE_BYTES ? [] : readCookies(cookie, COOKIE).slice(0, MAX_SESSION_COOKIES);
 }
 
-/** Identifies the client by its token, else its device, else its user agent, which several installations may share. */
-function clientOf(
+/** Identifies the installation by its token, else its device, else its user agent, which several installations may share. */
+function installationOf(
   { headers }: IncomingMessage,
   user: AppUser | undefined,
   device: string | undefined,
   { app: dialect }: Dialect,
-): AppClient {
+): Installation {
   const app = (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
   const token = user?.token;
   const key = token !== undefined ? `token ${token.id}` : device !== undefined ? `device ${device}` : `agent ${app}`;

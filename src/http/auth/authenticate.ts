@@ -4,13 +4,13 @@ import { type Accounts, hashSecret, TOKEN_PREFIX, type VerifiedCredential } from
 import type { Administration } from "../../accounts/administration.ts";
 import { isActiveAdmin } from "../../accounts/administration-store.ts";
 import { type Actor, asUser, type UserId } from "../../accounts/caller.ts";
-import { findIdentifiedUser } from "../../accounts/linked-users.ts";
+import { findOidcAccount } from "../../accounts/linked-users.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import { type MonotonicClock, type Rate, RateLimiter } from "../../accounts/rate-limits.ts";
 import type { AccountsConfig } from "../../config/config.ts";
 import { failure } from "../../errors/catalog.ts";
 import type { Access, Principal } from "../wire/access.ts";
-import type { ReadClient } from "../wire/client-address.ts";
+import type { ReadPeer } from "../wire/client-address.ts";
 import { cookieName, MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
 import type { VerifyJwt } from "./jwt-verifier.ts";
 import type { ReadProxyUser } from "./proxy-user.ts";
@@ -68,7 +68,7 @@ export interface AuthenticationOptions {
   readonly metricsToken: string | undefined;
   readonly verify: VerifyJwt | undefined;
   readonly readProxyUser: ReadProxyUser;
-  readonly readClient: ReadClient;
+  readonly readPeer: ReadPeer;
   readonly basePath: string;
   readonly clock: () => Date;
   readonly limiterClock?: MonotonicClock | undefined;
@@ -86,12 +86,12 @@ interface UserWithoutCredential {
   readonly user: UserId;
   readonly createdAt: Date;
   readonly passwordHash: string;
-  /** Hash of the `identity` credential, if the identity that the user signed in with is linked to the account. */
+  /** Hash of the `identity` credential, if the provider's user who signed in is linked to the account. */
   readonly linkHash?: string | undefined;
 }
 
 export function createAuthentication(options: AuthenticationOptions): Authenticate {
-  const { accounts, administration, config, readClient, verify, readProxyUser, basePath, clock } = options;
+  const { accounts, administration, config, readPeer, verify, readProxyUser, basePath, clock } = options;
   const nobody: Principal = {
     ...asUser(NOBODY),
     credential: undefined,
@@ -134,7 +134,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
         source: { header: "Cookie" },
       });
     }
-    const secrets = readCookies(cookie, cookieName(readClient(request), basePath));
+    const secrets = readCookies(cookie, cookieName(readPeer(request), basePath));
     if (secrets.length === 0) throw failure("unauthenticated");
     return [...new Set(secrets)].slice(0, MAX_SESSION_COOKIES);
   };
@@ -148,19 +148,19 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
   };
 
   const verifyProxyUser = async (request: IncomingMessage, name: string | undefined, now: Date) => {
-    const address = config.signUp ? readClient(request).address : undefined;
+    const address = config.signUp ? readPeer(request).address : undefined;
     const found = name === undefined ? undefined : await accounts.findOrCreate(name, "", address, now);
     if (found === undefined) throw failure("no-account");
     return toUserWithoutCredential("proxy", found, now);
   };
 
   const verifyJwt = async (request: IncomingMessage, text: string, now: Date): Promise<VerifiedUser | undefined> => {
-    const identity = await verify?.(text, now);
-    if (identity === undefined || config.oidc === undefined) return undefined;
+    const jwt = await verify?.(text, now);
+    if (jwt === undefined || config.oidc === undefined) return undefined;
     const { issuer, signUp } = config.oidc;
-    const address = signUp ? readClient(request).address : undefined;
-    const found = await findIdentifiedUser(accounts, { issuer, subject: identity.subject }, address, now);
-    return found && { ...toUserWithoutCredential("jwt", found, identity.issuedAt), linkHash: found.linkHash };
+    const address = signUp ? readPeer(request).address : undefined;
+    const found = await findOidcAccount(accounts, { issuer, subject: jwt.subject }, address, now);
+    return found && { ...toUserWithoutCredential("jwt", found, jwt.issuedAt), linkHash: found.linkHash };
   };
 
   /** Throws unless the user is an administrator. */
@@ -168,7 +168,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     const account = await accounts.get(user);
     if (account === undefined) throw failure("invalid-credentials");
     if (!isActiveAdmin(account)) throw failure("admin-required");
-    return { name: referenceOf(account), address: readClient(request).address };
+    return { name: referenceOf(account), address: readPeer(request).address };
   };
 
   return async (request, access, verifyCaller = (at) => verifyRequest(request, at)) => {

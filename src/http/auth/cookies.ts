@@ -1,4 +1,4 @@
-import type { Client } from "../wire/client-address.ts";
+import type { Peer } from "../wire/client-address.ts";
 
 /** Maximum length of the Cookie header. */
 export const MAX_COOKIE_BYTES = 8 * 1024;
@@ -7,7 +7,7 @@ export const MAX_COOKIE_BYTES = 8 * 1024;
  * The name of the session cookie. Its prefix makes browsers enforce restrictions: `__Host-` means set by this host over
  * https with path `/`, `__Secure-` only https. With a base path the path is not `/`, so only `__Secure-` is possible.
  */
-export function cookieName({ isHttps }: Pick<Client, "isHttps">, basePath: string): string {
+export function cookieName({ isHttps }: Pick<Peer, "isHttps">, basePath: string): string {
   if (!isHttps) return "earmark";
   return basePath === "" ? "__Host-earmark" : "__Secure-earmark";
 }
@@ -53,7 +53,7 @@ function sliceTrimmed(text: string, from: number, to: number): string {
 export function writeCookie(
   secret: string | undefined,
   maxAgeMs: number,
-  client: Pick<Client, "isHttps">,
+  client: Pick<Peer, "isHttps">,
   basePath: string,
   suffix = "",
 ): string {

@@ -4,7 +4,7 @@ import { isObject } from "../../util/is-object.ts";
 import { readBounded } from "../wire/read-bounded.ts";
 
 /** The user that a JWT identifies. */
-export interface JwtIdentity {
+export interface VerifiedJwt {
   readonly subject: string;
   readonly issuedAt: Date;
 }
@@ -13,7 +13,7 @@ export interface JwtIdentity {
  * Returns undefined if the JWT is invalid. Throws RequestFailure 503 if the provider is unavailable, so that the JWT cannot
  * be verified.
  */
-export type VerifyJwt = (jwt: string, now: Date) => Promise<JwtIdentity | undefined>;
+export type VerifyJwt = (jwt: string, now: Date) => Promise<VerifiedJwt | undefined>;
 
 export interface JwtVerifierOptions {
   readonly issuer: string;
@@ -91,7 +91,7 @@ export function createJwtVerifier({
   };
 }
 
-function readClaims({ sub, iat }: JWTPayload, now: Date): JwtIdentity | undefined {
+function readClaims({ sub, iat }: JWTPayload, now: Date): VerifiedJwt | undefined {
   if (!isSubject(sub)) return undefined;
   const issuedAt = new Date((iat ?? Number.NaN) * 1_000);
   // A JWT issued in the future would count as a recent sign-in for too long. Also rejects invalid dates.

@@ -1,6 +1,6 @@
 import type { ClientAuth, Configuration, CustomFetch } from "openid-client";
 import { hashSecret } from "../../accounts/accounts.ts";
-import type { Identity } from "../../accounts/linked-users.ts";
+import type { OidcUser } from "../../accounts/linked-users.ts";
 import type { OidcConfig, OidcLoginConfig } from "../../config/config.ts";
 import { failure, RequestFailure } from "../../errors/catalog.ts";
 import { readBounded } from "../wire/read-bounded.ts";
@@ -30,7 +30,7 @@ export interface OidcClient {
   /** The URL at the provider that the browser opens. */
   authorizationUrl(redirectUri: string, secrets: LoginSecrets): Promise<string>;
   /** The user that the provider authenticated, with a display name. `callback` is the redirect URI with its query. */
-  finish(callback: URL, secrets: LoginSecrets): Promise<Identity & { readonly label: string }>;
+  finish(callback: URL, secrets: LoginSecrets): Promise<OidcUser & { readonly label: string }>;
 }
 
 /** Errors are RequestFailures: `oidc-denied`, `oidc-failed` or `identity-provider-unavailable`. */

@@ -1,12 +1,12 @@
 import { type Accounts, SESSION_MS } from "../../accounts/accounts.ts";
-import { findIdentifiedUser, type Identity, linkIdentity } from "../../accounts/linked-users.ts";
+import { findOidcAccount, linkUser, type OidcUser } from "../../accounts/linked-users.ts";
 import { isAccountRefusal } from "../../accounts/refusals.ts";
 import type { Signatures } from "../../accounts/signatures.ts";
 import { issueTicket, readTicket } from "../../accounts/tickets.ts";
 import type { Config, OidcConfig } from "../../config/config.ts";
 import { failure, RequestFailure } from "../../errors/catalog.ts";
 import { writeMeta } from "../../jsonapi/document.ts";
-import type { ReadClient, ServerUrlOf } from "../wire/client-address.ts";
+import type { ReadPeer, ServerUrlOf } from "../wire/client-address.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import type { Logger, Request } from "../wire/exchange.ts";
 import { respond, respondSeeOther } from "../wire/respond.ts";
@@ -19,7 +19,7 @@ import { logFailedSignIn, requireRecentSignIn, toFailure, userAgentOf } from "./
 export const CALLBACK = "/oidc/callback";
 /** How long people have to sign in at the provider. */
 const LOGIN_MS = 10 * 60 * 1_000;
-/** The subject of a ticket that signs in; a ticket that links an identity has the user instead. */
+/** The subject of a ticket that signs in; a ticket that links a user of the provider has the user instead. */
 const SIGN_IN = "sign-in";
 const COOKIE_SUFFIX = "-oidc";
 const MAX_LOGIN_COOKIES = 4;
@@ -27,7 +27,7 @@ const MAX_LOGIN_COOKIES = 4;
 interface OidcLoginOptions {
   readonly config: Pick<Config, "basePath">;
   readonly authenticate: Authenticate;
-  readonly readClient: ReadClient;
+  readonly readPeer: ReadPeer;
   readonly serverUrlOf: ServerUrlOf;
   readonly log: Logger;
   readonly clock: () => Date;
@@ -42,12 +42,12 @@ export function createOidcLoginHandlers(
   accounts: Accounts,
   signatures: Signatures,
   oidc: OidcConfig & { readonly login: NonNullable<OidcConfig["login"]> },
-  { config: { basePath }, authenticate, readClient, serverUrlOf, log, clock }: OidcLoginOptions,
+  { config: { basePath }, authenticate, readPeer, serverUrlOf, log, clock }: OidcLoginOptions,
 ) {
   const client = createOidcClient(oidc, oidc.login, (reason) => log.warn({ reason }, "identity provider unavailable"));
   const redirectUri = ({ raw }: Request) => `${serverUrlOf(raw)}${CALLBACK}`;
   const loginCookie = ({ raw }: Request, ticket: string | undefined) =>
-    writeCookie(ticket, LOGIN_MS, readClient(raw), basePath, COOKIE_SUFFIX);
+    writeCookie(ticket, LOGIN_MS, readPeer(raw), basePath, COOKIE_SUFFIX);
 
   const start = async ({ request, response }: Call, subject: string): Promise<void> => {
     const { text, ticket } = await issueTicket(signatures, "oidc login", subject, LOGIN_MS, clock());
@@ -59,10 +59,7 @@ export function createOidcLoginHandlers(
   /** The login that this browser has started, if the response belongs to it. */
   const findLogin = async ({ raw, headers: { cookie = "" } }: Request, state: string | null) => {
     if (cookie.length > MAX_COOKIE_BYTES) return undefined;
-    const texts = readCookies(cookie, cookieName(readClient(raw), basePath) + COOKIE_SUFFIX).slice(
-      0,
-      MAX_LOGIN_COOKIES,
-    );
+    const texts = readCookies(cookie, cookieName(readPeer(raw), basePath) + COOKIE_SUFFIX).slice(0, MAX_LOGIN_COOKIES);
     for (const text of texts) {
       const ticket = await readTicket(signatures, "oidc login", text, clock());
       if (ticket === undefined) continue;
@@ -72,12 +69,12 @@ export function createOidcLoginHandlers(
     return undefined;
   };
 
-  const signIn = async (request: Request, identity: Identity): Promise<string> => {
-    const client = readClient(request.raw);
-    const found = await findIdentifiedUser(accounts, identity, oidc.signUp ? client.address : undefined, clock());
+  const signIn = async (request: Request, oidcUser: OidcUser): Promise<string> => {
+    const peer = readPeer(request.raw);
+    const found = await findOidcAccount(accounts, oidcUser, oidc.signUp ? peer.address : undefined, clock());
     if (found === undefined) throw failure("no-account");
     if (found.account.disabledAt !== undefined) throw failure("account-disabled");
-    // Without a link the account belongs to the identity, and has no password.
+    // Without a link the account belongs to that user, and has no password.
     const issued = await accounts.openSession(
       found.account,
       found.linkHash === undefined ? { passwordHash: "" } : { credentialHash: found.linkHash },
@@ -85,14 +82,14 @@ export function createOidcLoginHandlers(
       clock(),
     );
     if (isAccountRefusal(issued)) throw toFailure(issued, "password");
-    return writeCookie(issued.secret, SESSION_MS, client, basePath);
+    return writeCookie(issued.secret, SESSION_MS, peer, basePath);
   };
 
-  const link = async ({ raw }: Request, user: string, identity: Identity & { readonly label: string }) => {
+  const link = async ({ raw }: Request, user: string, oidcUser: OidcUser & { readonly label: string }) => {
     const caller = await authenticate(raw, "account");
     // Another user may have signed in since.
     if (String(caller.user) !== user) throw failure("oidc-failed");
-    const linked = await linkIdentity(accounts, caller, identity, identity.label, clock());
+    const linked = await linkUser(accounts, caller, oidcUser, oidcUser.label, clock());
     if (isAccountRefusal(linked)) throw toFailure(linked, "password", "identity");
   };
 
@@ -101,11 +98,11 @@ export function createOidcLoginHandlers(
     const callback = new URL(`${redirectUri(request)}?${query}`);
     const login = await findLogin(request, callback.searchParams.get("state"));
     if (login === undefined) throw failure("oidc-failed");
-    const refusal = await accounts.countAttempt(readClient(request.raw).networks, clock());
+    const refusal = await accounts.countAttempt(readPeer(request.raw).networks, clock());
     if (refusal !== undefined) throw toFailure(refusal, "password");
-    const identity = await client.finish(callback, login.secrets);
-    if (login.subject === SIGN_IN) return [await signIn(request, identity)];
-    await link(request, login.subject, identity);
+    const oidcUser = await client.finish(callback, login.secrets);
+    if (login.subject === SIGN_IN) return [await signIn(request, oidcUser)];
+    await link(request, login.subject, oidcUser);
     return [];
   };
 
@@ -127,7 +124,7 @@ export function createOidcLoginHandlers(
         if (!(error instanceof RequestFailure)) throw error;
         const { code } = error.error;
         if (code !== "identity-provider-unavailable" && code !== "account-disabled")
-          logFailedSignIn(request, readClient, "oidc");
+          logFailedSignIn(request, readPeer, "oidc");
         respondSeeOther(response, `${basePath}/#sign-in-failed=${code}`, [clearCookie]);
       }
     },

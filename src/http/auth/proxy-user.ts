@@ -3,7 +3,7 @@ import { readName } from "../../accounts/names.ts";
 import type { Config } from "../../config/config.ts";
 import { createNetworkCheck } from "../../config/networks.ts";
 import { failure } from "../../errors/catalog.ts";
-import { peerOf } from "../wire/client-address.ts";
+import { remoteAddressOf } from "../wire/client-address.ts";
 
 /**
  * Reads the name of the user that a trusted proxy has authenticated. Undefined without the header; `name` is undefined if
@@ -18,7 +18,7 @@ export function createProxyUserReader({ accounts, trustedProxies }: Pick<Config,
   const read: ReadProxyUser = ({ headers, socket }) => {
     const value = headers[header];
     if (value === undefined) return undefined;
-    if (!isTrusted(peerOf(socket))) throw failure("untrusted-auth-header");
+    if (!isTrusted(remoteAddressOf(socket))) throw failure("untrusted-auth-header");
     // Proxies send an empty header for paths that need no sign-in. Repeated headers are joined with a comma.
     const text = String(value);
     if (text === "") return undefined;

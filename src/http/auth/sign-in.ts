@@ -2,7 +2,7 @@ import { CREDENTIAL_KINDS } from "../../accounts/credential-kinds.ts";
 import type { AccountRefusal } from "../../accounts/refusals.ts";
 import { type ErrorCode, failure, type RequestFailure } from "../../errors/catalog.ts";
 import type { Principal } from "../wire/access.ts";
-import type { ReadClient } from "../wire/client-address.ts";
+import type { ReadPeer } from "../wire/client-address.ts";
 import type { Request } from "../wire/exchange.ts";
 import { retryAfter } from "./authenticate.ts";
 
@@ -14,10 +14,10 @@ const MAX_USER_AGENT = 200;
 /** Logged for fail2ban. Without the name, because people type their password into the wrong field. */
 export function logFailedSignIn(
   { raw, log }: Request,
-  readClient: ReadClient,
+  readPeer: ReadPeer,
   way: "password" | "app" | "passkey" | "oidc",
 ): void {
-  log.warn({ client: readClient(raw).address, way }, "failed sign-in");
+  log.warn({ client: readPeer(raw).address, way }, "failed sign-in");
 }
 
 export function requireRecentSignIn({ authenticatedAt }: Principal, now: Date): void {

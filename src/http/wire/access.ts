@@ -1,6 +1,6 @@
 import type { VerifiedCredential } from "../../accounts/accounts.ts";
 import type { Caller } from "../../accounts/caller.ts";
-import type { AppClient } from "../../apps/app-store.ts";
+import type { Installation } from "../../apps/app-store.ts";
 
 /**
  * Who may use a route:
@@ -26,5 +26,5 @@ export interface Principal extends Caller {
   /** Throws 401 if access has been revoked since the request began. Long reads check between pieces. */
   readonly requireAccess: () => void | Promise<void>;
   /** The installation of a podcast app; undefined for other APIs. */
-  readonly app?: AppClient;
+  readonly app?: Installation;
 }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import type { IncomingMessage } from "node:http";
 import { suite, test } from "node:test";
-import { createClientReader, networksOf } from "./client-address.ts";
+import { createPeerReader, networksOf } from "./client-address.ts";
 
 /** The client of a request from `peer` with these headers, as read by a server that trusts these proxies. */
 function read(trusted: readonly string[], peer: string | undefined, headers: IncomingMessage["headers"] = {}) {
-  return createClientReader(trusted)({ socket: { remoteAddress: peer }, headers } as unknown as IncomingMessage);
+  return createPeerReader(trusted)({ socket: { remoteAddress: peer }, headers } as unknown as IncomingMessage);
 }
 
 /** The network of the client when a trusted proxy at 127.0.0.1 sends this X-Forwarded-For. */

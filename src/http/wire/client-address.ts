@@ -4,8 +4,8 @@ import type { Site } from "../../accounts/passkeys.ts";
 import type { Config } from "../../config/config.ts";
 import { createNetworkCheck } from "../../config/networks.ts";
 
-/** The client that a request came from. */
-export interface Client {
+/** Who sent a request: the other end of the connection or, behind a trusted proxy, whom the proxy forwards. */
+export interface Peer {
   readonly address: string;
   /** The networks that contain the address, narrow to wide. Rate limits apply to each. */
   readonly networks: readonly string[];
@@ -16,35 +16,35 @@ export interface Client {
   readonly host: string | undefined;
 }
 
-export type ReadClient = (request: IncomingMessage) => Client;
+export type ReadPeer = (request: IncomingMessage) => Peer;
 
 /**
- * The peer is the client unless it is a trusted proxy. Then the client is the last address in X-Forwarded-For that is not
- * a trusted proxy. Forwarded headers from any other peer are ignored; `onIgnored` is called the first time, because the
- * peer is often a proxy that is missing from the settings.
+ * The peer is at the remote address unless that is a trusted proxy. Then it is the last address in X-Forwarded-For that is
+ * not a trusted proxy. Forwarded headers from other addresses are ignored; `onIgnored` is called the first time, because
+ * it is often a proxy that is missing from the settings.
  */
-export function createClientReader(trustedProxies: readonly string[], onIgnored?: () => void): ReadClient {
+export function createPeerReader(trustedProxies: readonly string[], onIgnored?: () => void): ReadPeer {
   const isTrusted = createNetworkCheck(trustedProxies);
   let hasReportedIgnored = false;
-  /** Caches the last direct client: most requests come from few addresses. */
-  let last: { address: string | undefined; client: Client } | undefined;
+  /** Caches the last direct peer: most requests come from few addresses. */
+  let last: { address: string | undefined; peer: Peer } | undefined;
 
   return ({ socket, headers }) => {
     if (last !== undefined && last.address === socket.remoteAddress && headers["x-forwarded-for"] === undefined)
-      return last.client;
-    const peer = peerOf(socket);
-    if (!isTrusted(peer)) {
+      return last.peer;
+    const remote = remoteAddressOf(socket);
+    if (!isTrusted(remote)) {
       if (!hasReportedIgnored && headers["x-forwarded-for"] !== undefined) {
         hasReportedIgnored = true;
         onIgnored?.();
       }
       last = {
         address: socket.remoteAddress,
-        client: { address: peer, networks: networksOf(peer), isHttps: false, scheme: undefined, host: undefined },
+        peer: { address: remote, networks: networksOf(remote), isHttps: false, scheme: undefined, host: undefined },
       };
-      return last.client;
+      return last.peer;
     }
-    let client = peer;
+    let client = remote;
     for (const hop of listOf(headers["x-forwarded-for"]).reverse()) {
       const address = normalizeAddress(hop);
       if (address === undefined) break;
@@ -68,11 +68,11 @@ export type ServerUrlOf = (request: IncomingMessage) => string;
 /** The URL from the settings, else the one at which the client reached the server. */
 export function createServerUrlReader(
   { publicUrl, basePath }: Pick<Config, "publicUrl" | "basePath">,
-  readClient: ReadClient,
+  readPeer: ReadPeer,
 ): ServerUrlOf {
   if (publicUrl !== undefined) return () => publicUrl;
   return (raw) => {
-    const { isHttps, host = raw.headers.host } = readClient(raw);
+    const { isHttps, host = raw.headers.host } = readPeer(raw);
     return `${isHttps ? "https" : "http"}://${host}${basePath}`;
   };
 }
@@ -85,12 +85,12 @@ export function siteOf(
   raw: IncomingMessage,
   server: {
     readonly config: Pick<Config, "publicUrl">;
-    readonly readClient: ReadClient;
+    readonly readPeer: ReadPeer;
     readonly serverUrlOf: ServerUrlOf;
   },
 ): Site {
   const { origin, hostname: host } = URL.parse(server.serverUrlOf(raw)) ?? { origin: "", hostname: "" };
-  const isSchemeKnown = server.config.publicUrl !== undefined || server.readClient(raw).scheme !== undefined;
+  const isSchemeKnown = server.config.publicUrl !== undefined || server.readPeer(raw).scheme !== undefined;
   return {
     host,
     origins: isSchemeKnown ? [origin] : [origin, origin.replace(/^http:/, "https:")],
@@ -98,7 +98,7 @@ export function siteOf(
 }
 
 /** The remote address of a connection; empty if it is already closed. */
-export function peerOf(socket: Socket): string {
+export function remoteAddressOf(socket: Socket): string {
   return normalizeAddress(socket.remoteAddress ?? "") ?? "";
 }
 

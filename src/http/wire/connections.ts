@@ -6,7 +6,7 @@ import { promisify } from "node:util";
 import type { Limits } from "../../config/config.ts";
 import { createError, type ErrorObject, failure } from "../../errors/catalog.ts";
 import { createServer, STATUS_CODES } from "../../util/node-http.ts";
-import { networksOf, peerOf } from "./client-address.ts";
+import { networksOf, remoteAddressOf } from "./client-address.ts";
 import { type Dialect, JSON_API } from "./dialect.ts";
 import { COMMON_HEADERS, LINGER_MS } from "./respond.ts";
 
@@ -83,7 +83,7 @@ export function createHttpServer(
 function limitConnectionsPerNetwork(server: Server, max: number, isTrustedProxy: (address: string) => boolean): void {
   const open = new Map<string, number>();
   server.on("connection", (socket: Socket) => {
-    const peer = peerOf(socket);
+    const peer = remoteAddressOf(socket);
     if (peer === "" || isTrustedProxy(peer)) return;
     const [narrow = peer, wider = narrow] = networksOf(peer);
     const network = isIPv6(peer) ? wider : narrow;

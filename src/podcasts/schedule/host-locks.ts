@@ -1,4 +1,4 @@
-import type { SharedLimits } from "../../accounts/account-store.ts";
+import type { SharedRateLimits } from "../../accounts/account-store.ts";
 
 /** If a process is killed, the host that it has locked stays locked for up to this time. */
 const LOCKED_MS = 3 * 60 * 1_000;
@@ -7,14 +7,14 @@ const RETRY_MS = 2_000;
 
 /** Lets one process at a time fetch from a host, with a pause in between. */
 export class HostLocks {
-  readonly #limits: SharedLimits | undefined;
+  readonly #limits: SharedRateLimits | undefined;
   readonly #clock: () => Date;
 
   /**
    * `limits` is undefined if only this process uses the database: its scheduler fetches only one feed per host at a time
    * anyway.
    */
-  constructor(limits: SharedLimits | undefined, clock: () => Date) {
+  constructor(limits: SharedRateLimits | undefined, clock: () => Date) {
     this.#limits = limits;
     this.#clock = clock;
   }

@@ -7,7 +7,7 @@ import {
   NOBODY,
   SESSION_IDLE_MS,
   type SessionsToEnd,
-  type SharedLimits,
+  type SharedRateLimits,
   type StoredAccount,
 } from "../../accounts/account-store.ts";
 import { AUDIT_MS, isActiveAdmin } from "../../accounts/administration-store.ts";
@@ -15,7 +15,7 @@ import type { Caller, UserId } from "../../accounts/caller.ts";
 import { rulesOf } from "../../accounts/credential-kinds.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
-import { bytesOf, DELETED, ERASE_BATCH_SIZE, identityKey, limitKey } from "../shared/keys.ts";
+import { bytesOf, DELETED, ERASE_BATCH_SIZE, nameKey, rateLimitKey } from "../shared/keys.ts";
 import { tablesByDeletion } from "../shared/tables.ts";
 import { type AccountColumns, addAuditEntry, logCredential, nameOf, toAccount } from "./administration.ts";
 import { type Connection, type Postgres, transact } from "./connection.ts";
@@ -47,9 +47,9 @@ interface AccountRow extends AccountColumns {
 
 /** Accounts in PostgreSQL. Every change can be retried: a connection may be lost after its commit. */
 export class PostgresAccounts implements AccountStore {
-  readonly sharedLimits: SharedLimits = {
+  readonly sharedRateLimits: SharedRateLimits = {
     read: async (key) => {
-      const id = limitKey(key).toString("hex");
+      const id = rateLimitKey(key).toString("hex");
       const [row] = await this.#query<{ moment: number }>("select moment from earmark.limits where key = $1", id);
       return row?.moment;
     },
@@ -58,7 +58,7 @@ export class PostgresAccounts implements AccountStore {
         `insert into earmark.limits as l (key, moment) values ($1, $2)
          on conflict (key) do update set moment = excluded.moment where l.moment = $3
          returning 1`,
-        limitKey(key).toString("hex"),
+        rateLimitKey(key).toString("hex"),
         next,
         expected ?? null,
       );
@@ -90,7 +90,7 @@ export class PostgresAccounts implements AccountStore {
   }
 
   find(name: string, issuer: string): Promise<StoredAccount | undefined> {
-    const key = identityKey(name, issuer).toString("hex");
+    const key = nameKey(name, issuer).toString("hex");
     return this.#findThroughUser(
       `name ${key}`,
       "select user_id from earmark.identities where key = $1",
@@ -180,7 +180,7 @@ export class PostgresAccounts implements AccountStore {
       await deleteCredentials(connection, user);
       for (const table of tablesByDeletion("at-once"))
         await connection.query(`delete from earmark.${table} where user_id = $1`, [user]);
-      const key = identityKey(row.name, row.issuer).toString("hex");
+      const key = nameKey(row.name, row.issuer).toString("hex");
       await connection.query("delete from earmark.identities where key = $1", [key]);
       await addAuditEntry(connection, "account-deleted", referenceOf(row), caller.actor, at);
       return "deleted";

@@ -2,12 +2,12 @@ import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.t
 import {
   type ActionPage,
   type ActionRange,
-  type AppClient,
   type AppStore,
   type Device,
   type DeviceChanges,
   type DeviceType,
-  MAX_CLIENTS,
+  type Installation,
+  MAX_INSTALLATIONS,
   MAX_SPELLINGS,
   type Spelling,
   type SyncRecord,
@@ -83,8 +83,8 @@ export class PostgresApps implements AppStore {
     this.#postgres = postgres;
   }
 
-  async state(user: UserId, kind: SyncKind, client: AppClient, since: number): Promise<SyncState> {
-    const values = [user, kind, client.key, client.device ?? "", since];
+  async state(user: UserId, kind: SyncKind, installation: Installation, since: number): Promise<SyncState> {
+    const values = [user, kind, installation.key, installation.device ?? "", since];
     const { rows } = await this.#postgres.retry(
       (connection) => connection.query({ ...this.#postgres.toQuery(STATE), values }),
       user,
@@ -99,7 +99,11 @@ export class PostgresApps implements AppStore {
     };
   }
 
-  recordSync(caller: Caller, { kind, client, progress, spellings, devices }: SyncRecord, at: Date): Promise<number> {
+  recordSync(
+    caller: Caller,
+    { kind, installation, progress, spellings, devices }: SyncRecord,
+    at: Date,
+  ): Promise<number> {
     const { user } = caller;
     return this.#write(caller, at, async (connection) => {
       const done = "actions" in progress ? await addActions(connection, user, progress.actions) : progress;
@@ -109,21 +113,21 @@ export class PostgresApps implements AppStore {
           `(${MARK} order by stamp limit 1) union (${MARK} order by stamp desc limit 1) union
            (${MARK} and sequence <= $4 order by sequence desc limit 1) union
            (${MARK} and sequence <= coalesce((${SEEN}), 0) order by sequence desc limit 1) order by stamp`,
-          [user, kind, client.key, reached],
+          [user, kind, installation.key, reached],
         ),
         connection.query(
           `select json_build_array(sequence, since, start_sequence) as seen from earmark.sync_clients
            where user_id = $1 and kind = $2 and client = $3`,
-          [user, kind, client.key],
+          [user, kind, installation.key],
         ),
       ]);
       const state = { marks: found.rows.map(toMark), seen: toSeen(seen.rows[0]?.seen) };
       const { timestamp, newMark, newSeen } = advance(state, done, at);
       if (newMark !== undefined) await addMark(connection, user, kind, newMark);
-      if (newSeen !== undefined) await setSeen(connection, user, kind, client, newSeen, at);
+      if (newSeen !== undefined) await setSeen(connection, user, kind, installation, newSeen, at);
       if (spellings.length > 0) await addSpellings(connection, user, spellings, at);
       for (const id of devices) await addDevice(connection, user, id, at);
-      await touchDevice(connection, user, client, at);
+      await touchDevice(connection, user, installation, at);
       return timestamp;
     });
   }
@@ -137,7 +141,7 @@ export class PostgresApps implements AppStore {
       user,
       [...byKey.keys()],
     );
-    return rows.map(({ feed, url, client }) => ({ normalizedUrl: byKey.get(feed) ?? "", url, client }));
+    return rows.map(({ feed, url, client }) => ({ normalizedUrl: byKey.get(feed) ?? "", url, installation: client }));
   }
 
   /** Reads windows of sequence numbers: without fresh statistics, the planner would sort all later rows in each call. */
@@ -179,10 +183,10 @@ export class PostgresApps implements AppStore {
     return rows.map(({ synced_at, ...device }) => ({ ...device, syncedAt: new Date(Number(synced_at)) }));
   }
 
-  saveDevice(caller: Caller, client: AppClient, changes: DeviceChanges, at: Date): Promise<void> {
+  saveDevice(caller: Caller, installation: Installation, changes: DeviceChanges, at: Date): Promise<void> {
     return this.#write(caller, at, async (connection) => {
-      await touchDevice(connection, caller.user, client, at);
-      await changeDevice(connection, caller.user, client.device ?? "", changes);
+      await touchDevice(connection, caller.user, installation, at);
+      await changeDevice(connection, caller.user, installation.device ?? "", changes);
     });
   }
 
@@ -259,7 +263,7 @@ async function setSeen(
   connection: Connection,
   user: UserId,
   kind: SyncKind,
-  client: AppClient,
+  installation: Installation,
   { sequence, since, from }: Seen,
   at: Date,
 ): Promise<void> {
@@ -268,13 +272,13 @@ async function setSeen(
      values ($1, $2, $3, $4, $5, $6, $7)
      on conflict (user_id, kind, client) do update set sequence = excluded.sequence, since = excluded.since,
        start_sequence = excluded.start_sequence, seen_at = excluded.seen_at`,
-    [user, kind, client.key, sequence, since, from, at.getTime()],
+    [user, kind, installation.key, sequence, since, from, at.getTime()],
   );
   await connection.query(
     `delete from earmark.sync_clients where user_id = $1 and kind = $2 and client in (
        select client from earmark.sync_clients where user_id = $1 and kind = $2 and client <> $3
-       order by seen_at desc offset ${MAX_CLIENTS - 1})`,
-    [user, kind, client.key],
+       order by seen_at desc offset ${MAX_INSTALLATIONS - 1})`,
+    [user, kind, installation.key],
   );
 }
 
@@ -300,7 +304,7 @@ async function addSpellings(
       ...[user, at.getTime()],
       added.map((_, index) => last + index + 1),
       added.map(({ normalizedUrl }) => feedKeyHex(normalizedUrl)),
-      added.map(({ client }) => client),
+      added.map(({ installation }) => installation),
       added.map(({ url }) => url),
     ],
   );

@@ -1,5 +1,5 @@
 import type { UserId } from "../../accounts/caller.ts";
-import { type AppClient, type DeviceChanges, MAX_DEVICES } from "../../apps/app-store.ts";
+import { type DeviceChanges, type Installation, MAX_DEVICES } from "../../apps/app-store.ts";
 import type { Connection } from "./connection.ts";
 
 /** Creates a device that an action refers to, unless there are too many. */
@@ -32,7 +32,7 @@ export async function changeDevice(
 export async function touchDevice(
   connection: Connection,
   user: UserId,
-  { device: id, caption = id, app = "" }: AppClient,
+  { device: id, caption = id, app = "" }: Installation,
   at: Date,
 ): Promise<void> {
   if (id === undefined) return;

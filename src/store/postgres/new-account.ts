@@ -9,7 +9,7 @@ import { creationAction } from "../../accounts/administration-store.ts";
 import { LOCAL_USER, type UserId } from "../../accounts/caller.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
-import { bytesOf, DELETED, identityKey } from "../shared/keys.ts";
+import { bytesOf, DELETED, nameKey } from "../shared/keys.ts";
 import { addAuditEntry } from "./administration.ts";
 import { begin, type Connection, commit } from "./connection.ts";
 import { deleteCredentials } from "./credentials.ts";
@@ -37,8 +37,8 @@ async function createInTransaction(
   at: Date,
 ): Promise<Outcome> {
   const { name, issuer, passwordHash, invitationHash } = account;
-  const key = identityKey(name, issuer).toString("hex");
-  const existing = await findIdentity(connection, key);
+  const key = nameKey(name, issuer).toString("hex");
+  const existing = await findName(connection, key);
   // Hashes are unique: the same one means that an earlier attempt, whose reply was lost, created this account.
   if (existing !== undefined && passwordHash !== "" && existing.passwordHash === passwordHash) return existing.user;
   const state = await readState(connection, account);
@@ -74,7 +74,7 @@ async function createInTransaction(
   return user;
 }
 
-async function findIdentity(
+async function findName(
   connection: Connection,
   key: string,
 ): Promise<{ readonly user: UserId; readonly passwordHash: string | undefined } | undefined> {

@@ -1,15 +1,15 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { DELETED, feedKey, feedKeyHex, identityKey, idKey, idOfKey, limitKey } from "./keys.ts";
+import { DELETED, feedKey, feedKeyHex, idKey, idOfKey, nameKey, rateLimitKey } from "./keys.ts";
 
 const short = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);
 
 test("keys: known inputs → stable keys", () => {
   assert.equal(feedKey("feeds.example/é").toString("hex"), short("feeds.example/é"));
   assert.equal(feedKeyHex("feeds.example/é"), short("feeds.example/é"));
-  assert.equal(identityKey("ann", "https://id.example").toString("hex"), short("https://id.example\0ann"));
-  assert.equal(limitKey("ann").toString("hex"), short("ann"));
+  assert.equal(nameKey("ann", "https://id.example").toString("hex"), short("https://id.example\0ann"));
+  assert.equal(rateLimitKey("ann").toString("hex"), short("ann"));
   assert.equal(DELETED, -1);
 });
 

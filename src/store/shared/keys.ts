@@ -37,12 +37,12 @@ export function splitActionKey(key: string): {
 }
 
 /** The key of a name and its issuer. */
-export function identityKey(name: string, issuer: string): Buffer {
+export function nameKey(name: string, issuer: string): Buffer {
   return shortHash(`${issuer}\0${name}`);
 }
 
 /** The key of a rate limit. Hashed, because it may contain a name or an IP address. */
-export function limitKey(key: string): Buffer {
+export function rateLimitKey(key: string): Buffer {
   return shortHash(key);
 }
 

@@ -17,7 +17,7 @@ import { type Actor, asUser, type Caller, COMMAND_LINE, LOCAL_USER, type UserId 
 import { kindsEndedByPassword, rulesOf } from "../../accounts/credential-kinds.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
-import { bytesOf, DELETED, ERASE_BATCH_SIZE, identityKey, idKey } from "../shared/keys.ts";
+import { bytesOf, DELETED, ERASE_BATCH_SIZE, idKey, nameKey } from "../shared/keys.ts";
 import { tablesByDeletion } from "../shared/tables.ts";
 import {
   ACCOUNT,
@@ -125,7 +125,7 @@ export class AccountWriter {
 
   #create(change: AccountChange & { kind: "create" }): number {
     const { user: requested, name, issuer, passwordHash, invitationHash, at } = change;
-    const key = identityKey(name, issuer);
+    const key = nameKey(name, issuer);
     const decision = decideNewAccount(change, {
       hasAccounts: this.#has("select 1 from accounts limit 1"),
       hasAdmins: this.#has("select 1 from accounts where is_admin = 1 limit 1"),
@@ -187,7 +187,7 @@ export class AccountWriter {
     const isAlone = !this.#has("select 1 from accounts where user_id <> ? limit 1", user);
     if (!isAlone && this.#administration.isLastAdmin(user)) return LAST_ADMIN;
     this.#administration.addAuditEntry("account-deleted", referenceOf({ name, issuer }), actor, at);
-    this.#run("delete from identities where key = ?", identityKey(name, issuer));
+    this.#run("delete from identities where key = ?", nameKey(name, issuer));
     for (const table of tablesByDeletion("at-once")) this.#run(`delete from ${table} where user_id = ?`, user);
     // Tables have sequence numbers of their own; the highest decides how many steps there are.
     const numbers = tablesByDeletion("in-steps").map(
@@ -274,7 +274,7 @@ export class AccountWriter {
 export class SqliteAccounts implements AccountStore {
   readonly #statements: Statements;
   readonly #write: (change: AccountChange, caller: Caller, at: Date) => Promise<number>;
-  readonly sharedLimits = undefined;
+  readonly sharedRateLimits = undefined;
 
   constructor(database: DatabaseSync, write: (change: AccountChange, caller: Caller, at: Date) => Promise<number>) {
     this.#statements = new Statements(database);
@@ -296,7 +296,7 @@ export class SqliteAccounts implements AccountStore {
 
   async find(name: string, issuer: string): Promise<StoredAccount | undefined> {
     const sql = `select ${ACCOUNT} from accounts where user_id = (select user_id from identities where key = ?)`;
-    return toAccount(wrapReadErrors(() => this.#statements.get<AccountRow>(sql, identityKey(name, issuer))));
+    return toAccount(wrapReadErrors(() => this.#statements.get<AccountRow>(sql, nameKey(name, issuer))));
   }
 
   async get(user: UserId): Promise<StoredAccount | undefined> {

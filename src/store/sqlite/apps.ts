@@ -3,13 +3,13 @@ import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.t
 import {
   type ActionPage,
   type ActionRange,
-  type AppClient,
   type AppStore,
   type Device,
   type DeviceChanges,
   type DeviceType,
-  MAX_CLIENTS,
+  type Installation,
   MAX_DEVICES,
+  MAX_INSTALLATIONS,
   MAX_SPELLINGS,
   type Spelling,
   type SyncRecord,
@@ -33,7 +33,7 @@ import { Statements } from "./statements.ts";
 /** A change to app data, as sent to the writer thread, which replies with a number. */
 export type AppChange =
   | { readonly kind: "record-sync"; readonly record: SyncRecord }
-  | { readonly kind: "save-device"; readonly client: AppClient; readonly changes: DeviceChanges }
+  | { readonly kind: "save-device"; readonly installation: Installation; readonly changes: DeviceChanges }
   | { readonly kind: "change-device"; readonly id: string; readonly changes: DeviceChanges }
   | { readonly kind: "forget-device"; readonly id: string };
 
@@ -63,9 +63,9 @@ function readMarks(
     .sort((one, other) => one.stamp - other.stamp);
 }
 
-function readSeen(statements: Statements, user: UserId, kind: SyncKind, client: AppClient): Seen | undefined {
+function readSeen(statements: Statements, user: UserId, kind: SyncKind, installation: Installation): Seen | undefined {
   const sql = "select sequence, since, start_sequence from sync_clients where user_id = ? and kind = ? and client = ?";
-  const row = statements.get<[number, number, number]>(sql, user, kind, client.key);
+  const row = statements.get<[number, number, number]>(sql, user, kind, installation.key);
   return row && { sequence: row[0], since: row[1], from: row[2] };
 }
 
@@ -82,9 +82,9 @@ export class AppWriter {
     if (change.kind === "forget-device")
       return this.#statements.run("delete from devices where user_id = ? and id = ?", user, change.id);
     if (change.kind === "change-device") return this.#changeDevice(user, change.id, change.changes);
-    const { client, changes } = change;
-    this.#touchDevice(user, client, at);
-    return this.#changeDevice(user, client.device ?? "", changes);
+    const { installation, changes } = change;
+    this.#touchDevice(user, installation, at);
+    return this.#changeDevice(user, installation.device ?? "", changes);
   }
 
   #changeDevice(user: UserId, id: string, { caption, type }: DeviceChanges): number {
@@ -94,17 +94,17 @@ export class AppWriter {
     );
   }
 
-  #recordSync(user: UserId, { kind, client, progress, spellings, devices }: SyncRecord, at: number): number {
+  #recordSync(user: UserId, { kind, installation, progress, spellings, devices }: SyncRecord, at: number): number {
     const done = "actions" in progress ? addActions(this.#statements, user, progress.actions) : progress;
-    const seen = readSeen(this.#statements, user, kind, client);
+    const seen = readSeen(this.#statements, user, kind, installation);
     const sequences = [seen?.sequence ?? 0, "covered" in done ? done.covered : done.after];
     const marks = readMarks(this.#statements, user, kind, { stamp: 0, sequences });
     const { timestamp, newMark, newSeen } = advance({ marks, seen }, done, new Date(at));
     if (newMark !== undefined) this.#addMark(user, kind, newMark);
-    if (newSeen !== undefined) this.#setSeen(user, kind, client, newSeen, at);
+    if (newSeen !== undefined) this.#setSeen(user, kind, installation, newSeen, at);
     if (spellings.length > 0) this.#addSpellings(user, spellings, at);
     for (const id of devices) this.#addDevice(user, id, at);
-    this.#touchDevice(user, client, at);
+    this.#touchDevice(user, installation, at);
     return timestamp;
   }
 
@@ -126,17 +126,17 @@ export class AppWriter {
       );
   }
 
-  #setSeen(user: UserId, kind: SyncKind, client: AppClient, seen: Seen, at: number): void {
+  #setSeen(user: UserId, kind: SyncKind, installation: Installation, seen: Seen, at: number): void {
     this.#statements.run(
       `insert or replace into sync_clients (user_id, kind, client, sequence, since, start_sequence, seen_at)
        values (?, ?, ?, ?, ?, ?, ?)`,
-      ...[user, kind, client.key, seen.sequence, seen.since, seen.from, at],
+      ...[user, kind, installation.key, seen.sequence, seen.since, seen.from, at],
     );
     this.#statements.run(
       `delete from sync_clients where user_id = ?1 and kind = ?2 and client in (
          select client from sync_clients where user_id = ?1 and kind = ?2 and client <> ?3
-         order by seen_at desc limit -1 offset ${MAX_CLIENTS - 1})`,
-      ...[user, kind, client.key],
+         order by seen_at desc limit -1 offset ${MAX_INSTALLATIONS - 1})`,
+      ...[user, kind, installation.key],
     );
   }
 
@@ -146,10 +146,10 @@ export class AppWriter {
       user,
     ) ?? [0, 0];
     const recorded = spellings.slice(0, Math.max(0, MAX_SPELLINGS - count));
-    for (const [index, { normalizedUrl, url, client }] of recorded.entries()) {
+    for (const [index, { normalizedUrl, url, installation }] of recorded.entries()) {
       this.#statements.run(
         `insert into feed_spellings (user_id, sequence, feed, client, url, recorded_at) values (?, ?, ?, ?, ?, ?)`,
-        ...[user, (last ?? 0) + index + 1, feedKey(normalizedUrl), client, url, at],
+        ...[user, (last ?? 0) + index + 1, feedKey(normalizedUrl), installation, url, at],
       );
     }
   }
@@ -163,7 +163,7 @@ export class AppWriter {
     );
   }
 
-  #touchDevice(user: UserId, { device: id, caption = id, app = "" }: AppClient, at: number): void {
+  #touchDevice(user: UserId, { device: id, caption = id, app = "" }: Installation, at: number): void {
     if (id === undefined || caption === undefined) return;
     this.#statements.run(
       `insert into devices (user_id, id, caption, type, app, synced_at) values (?, ?, ?, 'other', ?, ?)
@@ -196,27 +196,27 @@ export class SqliteApps implements AppStore {
     this.#write = write;
   }
 
-  async state(user: UserId, kind: SyncKind, client: AppClient, since: number): Promise<SyncState> {
-    const state = wrapReadErrors(() => this.#snapshot(() => this.#readState(user, kind, client, since)));
+  async state(user: UserId, kind: SyncKind, installation: Installation, since: number): Promise<SyncState> {
+    const state = wrapReadErrors(() => this.#snapshot(() => this.#readState(user, kind, installation, since)));
     if (state.sequence === DELETED) throw new AccessRevoked();
     return state;
   }
 
-  #readState(user: UserId, kind: SyncKind, client: AppClient, since: number): SyncState {
+  #readState(user: UserId, kind: SyncKind, installation: Installation, since: number): SyncState {
     const list = this.#statements.get<[number]>("select sequence from lists where user_id = ?", user)?.[0] ?? 0;
     const sequence = kind === "feeds" || list === DELETED ? list : lastActionSequence(this.#statements, user);
-    const seen = readSeen(this.#statements, user, kind, client);
+    const seen = readSeen(this.#statements, user, kind, installation);
     const marks = readMarks(this.#statements, user, kind, {
       stamp: since,
       sequences: seen === undefined ? [] : [seen.sequence],
     });
     const device =
-      client.device === undefined
+      installation.device === undefined
         ? undefined
         : this.#statements.get<[number]>(
             "select synced_at from devices where user_id = ? and id = ?",
             user,
-            client.device,
+            installation.device,
           );
     return { sequence, seen, marks, deviceSyncedAt: device && new Date(device[0]) };
   }
@@ -233,7 +233,7 @@ export class SqliteApps implements AppStore {
     return wrapReadErrors(() =>
       this.#snapshot(() =>
         normalizedUrls.flatMap((normalizedUrl) =>
-          read(normalizedUrl).map(([url, client]) => ({ normalizedUrl, url, client })),
+          read(normalizedUrl).map(([url, installation]) => ({ normalizedUrl, url, installation })),
         ),
       ),
     );
@@ -294,8 +294,8 @@ export class SqliteApps implements AppStore {
     return rows.map(([id, caption, type, app, syncedAt]) => ({ id, caption, type, app, syncedAt: new Date(syncedAt) }));
   }
 
-  async saveDevice(caller: Caller, client: AppClient, changes: DeviceChanges, at: Date): Promise<void> {
-    await this.#write(caller, { kind: "save-device", client, changes }, at);
+  async saveDevice(caller: Caller, installation: Installation, changes: DeviceChanges, at: Date): Promise<void> {
+    await this.#write(caller, { kind: "save-device", installation, changes }, at);
   }
 
   async changeDevice(caller: Caller, id: string, changes: DeviceChanges, at: Date): Promise<boolean> {

@@ -249,8 +249,8 @@ export function describeCredentials(context: AccountsContext): void {
 
   describe("shared limits", () => {
     test("limits: a key without state → undefined, then whatever replaced it", async () => {
-      if (accounts.sharedLimits === undefined) return;
-      const { read, replace } = accounts.sharedLimits;
+      if (accounts.sharedRateLimits === undefined) return;
+      const { read, replace } = accounts.sharedRateLimits;
       const key = `key ${randomUUID()}`;
       assert.equal(await read(key), undefined);
       assert.equal(await replace(key, undefined, NOW.getTime() + 0.1), true);
@@ -261,8 +261,8 @@ export function describeCredentials(context: AccountsContext): void {
     });
 
     test("limits: the state is not the expected one → not replaced", async () => {
-      if (accounts.sharedLimits === undefined) return;
-      const { read, replace } = accounts.sharedLimits;
+      if (accounts.sharedRateLimits === undefined) return;
+      const { read, replace } = accounts.sharedRateLimits;
       const key = `key ${randomUUID()}`;
       assert.equal(await replace(key, undefined, 1), true);
       assert.equal(await replace(key, undefined, 2), false);
@@ -271,16 +271,16 @@ export function describeCredentials(context: AccountsContext): void {
     });
 
     test("limits: many replace the same state at once → one succeeds", async () => {
-      if (accounts.sharedLimits === undefined) return;
-      const { replace } = accounts.sharedLimits;
+      if (accounts.sharedRateLimits === undefined) return;
+      const { replace } = accounts.sharedRateLimits;
       const key = `key ${randomUUID()}`;
       const outcomes = await Promise.all(times(20, (index) => replace(key, undefined, index)));
       assert.equal(countOf(outcomes, true), 1);
     });
 
     test("limits: a sweep → removes what has expired and keeps the rest", async () => {
-      if (accounts.sharedLimits === undefined) return;
-      const { read, replace } = accounts.sharedLimits;
+      if (accounts.sharedRateLimits === undefined) return;
+      const { read, replace } = accounts.sharedRateLimits;
       const [expired, current] = [`key ${randomUUID()}`, `key ${randomUUID()}`];
       await replace(expired, undefined, later(8_000).getTime());
       await replace(current, undefined, later(10_000).getTime());

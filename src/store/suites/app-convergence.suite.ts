@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AppClient, CLIENT_KINDS, feedOf, type SyncServer, spell } from "../../../test/support/app-clients.ts";
 import { asUser, type UserId } from "../../accounts/caller.ts";
-import type { AppClient as Client } from "../../apps/app-store.ts";
+import type { Installation } from "../../apps/app-store.ts";
 import { AppSync } from "../../apps/sync.ts";
 import { positionAt } from "../../lists/changes.ts";
 import { toAddition } from "../../lists/imports.ts";
@@ -183,16 +183,16 @@ export function describeFaults(store: Store): void {
   }
 }
 
-const CLIENT: Client = { key: "fault", device: undefined };
+const INSTALLATION: Installation = { key: "fault", device: undefined };
 
 const FAULTS: Readonly<Record<string, CreateServer>> = {
   "a POST that returns the current time": (store, user) => {
     const sync = new AppSync(store);
-    const recordNow = async (kind: "feeds" | "actions", client: Client, at: Date) => {
-      const { sequence } = await store.apps.state(user, kind, client, 0);
+    const recordNow = async (kind: "feeds" | "actions", installation: Installation, at: Date) => {
+      const { sequence } = await store.apps.state(user, kind, installation, 0);
       const record = {
         kind,
-        client,
+        installation,
         progress: { since: 0, from: 0, covered: sequence },
         spellings: [],
         devices: [],
@@ -202,13 +202,13 @@ const FAULTS: Readonly<Record<string, CreateServer>> = {
     return {
       feedsSince: sync.feedsSince.bind(sync),
       actionsSince: sync.actionsSince.bind(sync),
-      async changeFeeds(caller, client, changes, at) {
-        await sync.changeFeeds(caller, client, changes, at);
-        return recordNow("feeds", client, at);
+      async changeFeeds(caller, installation, changes, at) {
+        await sync.changeFeeds(caller, installation, changes, at);
+        return recordNow("feeds", installation, at);
       },
-      async addActions(caller, client, actions, at) {
-        await sync.addActions(caller, client, actions, at);
-        return recordNow("actions", client, at);
+      async addActions(caller, installation, actions, at) {
+        await sync.addActions(caller, installation, actions, at);
+        return recordNow("actions", installation, at);
       },
     };
   },
@@ -218,12 +218,12 @@ const FAULTS: Readonly<Record<string, CreateServer>> = {
     const seconds = () => Math.floor(now() / 1_000);
     const record = async () => {
       for (const kind of ["feeds", "actions"] as const)
-        sequences[kind].set(seconds(), (await store.apps.state(user, kind, CLIENT, 0)).sequence);
+        sequences[kind].set(seconds(), (await store.apps.state(user, kind, INSTALLATION, 0)).sequence);
     };
     const apps: Store["apps"] = {
       ...bindApps(store),
-      async state(_user, kind, client, since) {
-        const state = await store.apps.state(user, kind, client, 0);
+      async state(_user, kind, installation, since) {
+        const state = await store.apps.state(user, kind, installation, 0);
         await record();
         // What was written in the same second as the returned timestamp counts as sent.
         const marks = [...sequences[kind]].map(([stamp, sequence]) => ({ stamp, sequence }));
@@ -255,8 +255,8 @@ const FAULTS: Readonly<Record<string, CreateServer>> = {
       changeFeeds: sync.changeFeeds.bind(sync),
       actionsSince: sync.actionsSince.bind(sync),
       addActions: sync.addActions.bind(sync),
-      async feedsSince(caller, client, since, at) {
-        const changes = await sync.feedsSince(caller, client, since, at);
+      async feedsSince(caller, installation, since, at) {
+        const changes = await sync.feedsSince(caller, installation, since, at);
         if (since > 0) return changes;
         const { removals } = await store.readChanges(caller.user, positionAt(0), 1_000);
         return { ...changes, remove: [removals.map(({ feedUrl }) => feedUrl)] };

@@ -1,4 +1,4 @@
-import type { AppClient } from "../../../apps/app-store.ts";
+import type { Installation } from "../../../apps/app-store.ts";
 import type { UploadResult } from "../../../apps/sync.ts";
 import { subscriptionBatches } from "../../../lists/list-store.ts";
 import { opmlSourceOf, writeOpml } from "../../../opml/write.ts";
@@ -41,7 +41,7 @@ const OPML = { "content-type": OPML_TYPE };
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
 /** The client that sent the request. Every request to an app route has one. */
-export function appOf({ app }: Principal): AppClient {
+export function appOf({ app }: Principal): Installation {
   if (app === undefined) throw new Error("not an app route");
   return app;
 }

@@ -53,7 +53,7 @@ export function nextcloudRoutes(services: Services, parser: Parser): Route[] {
 }
 
 /** Login flow version 2: the app polls until the user has allowed or denied it in the browser. */
-function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clock, limiterClock }: Services) {
+function createLoginHandlers({ accounts, appSignIn, readPeer, serverUrlOf, clock, limiterClock }: Services) {
   // Counted in this process and apart from sign-ins: starting a login costs CPU time, but guesses nothing.
   const starts = new Attempts(undefined, limiterClock);
   const findDecision = async (token: string) => {
@@ -73,7 +73,7 @@ function createLoginHandlers({ accounts, appSignIn, readClient, serverUrlOf, clo
         respond(response, 200, NEXTCLOUD, writeStartedLogin(server, localLogin));
         return;
       }
-      const { address, networks } = readClient(request.raw);
+      const { address, networks } = readPeer(request.raw);
       const waitMs = await starts.count(networks, undefined, clock());
       if (waitMs > 0) throw failure("too-many-attempts", retryAfter(waitMs));
       const origin = { app: userAgentOf(request), address };
