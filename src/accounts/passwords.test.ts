@@ -78,21 +78,6 @@ test("verify: no hash → wrong", async () => {
     for (const password of [PASSWORD, "", "undefined"]) assert.equal(await verifyPassword(password, none), false);
 });
 
-test("verify: no hash → takes as long as with one", async () => {
-  const hashed = await hashPassword("another one");
-  const took = new Map<string | undefined, number[]>([hashed, undefined, ""].map((hash) => [hash, []]));
-  for (let round = 0; round < 5; round += 1) {
-    for (const [hash, all] of took) {
-      const start = performance.now();
-      await verifyPassword(PASSWORD, hash);
-      all.push(performance.now() - start);
-    }
-  }
-  const [known = 0, unknown = 0, empty = 0] = [...took.values()].map((all) => all.toSorted((a, b) => a - b)[2]);
-  for (const other of [unknown, empty])
-    assert.ok(other > known / 3 && other < known * 3, `${other} ms instead of ${known} ms`);
-});
-
 test("verify: an unreadable hash → an error", async () => {
   const hashed = await hashPassword(PASSWORD);
   for (const broken of [

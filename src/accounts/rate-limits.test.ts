@@ -1,7 +1,5 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { setFlagsFromString } from "node:v8";
-import { runInNewContext } from "node:vm";
 import { fc } from "../../test/support/properties.ts";
 import type { SharedRateLimits } from "./account-store.ts";
 import { computeSpend, type Rate, RateLimiter, spendShared } from "./rate-limits.ts";
@@ -146,34 +144,11 @@ test("limits: several keys → each behaves like the model", () => {
   );
 });
 
-test("limits: many keys with their whole burst → removed from memory; others stay", () => {
-  setFlagsFromString("--expose-gc");
-  const collect = runInNewContext("gc") as () => void;
-  const heap = () => {
-    collect();
-    return process.memoryUsage().heapUsed;
-  };
-  const limiter = createLimiter();
-  const slow: Rate = { burst: 1, perMinute: 1 / 1_000 };
-  limiter.spend("remembered", 1, slow, NOW);
-  const before = heap();
-  // One per millisecond, each removed after a second: all of them at once would take about 40 MB.
-  for (let count = 0; count < 500_000; count += 1)
-    assert.equal(limiter.spend(`from 192.0.2.1 as ${count}`, 1, { burst: 1, perMinute: 60 }, NOW + count), 0);
-  const growth = heap() - before;
-  assert.ok(growth < 10_000_000, `${growth} bytes more`);
-  assert.equal(limiter.spend("remembered", 1, slow, NOW + 500_000), 60_000_000 - 500_000);
-  assert.equal(limiter.spend("from 192.0.2.1 as 499999", 1, { burst: 1, perMinute: 60 }, NOW + 500_000), 999);
-});
-
-test("limits: many keys without their whole burst → kept, in linear time", () => {
+test("limits: many keys without their whole burst → kept", () => {
   const limiter = createLimiter();
   const rate: Rate = { burst: 1, perMinute: 1 };
-  const start = performance.now();
-  for (let count = 0; count < 50_000; count += 1) assert.equal(limiter.spend(`${count}`, 1, rate, NOW), 0);
-  for (let count = 0; count < 50_000; count += 1) assert.equal(limiter.spend(`${count}`, 1, rate, NOW), 60_000);
-  // About 50 ms; a thousand times that if each call scanned all keys.
-  assert.ok(performance.now() - start < 5_000);
+  for (let count = 0; count < 5_000; count += 1) assert.equal(limiter.spend(`${count}`, 1, rate, NOW), 0);
+  for (let count = 0; count < 5_000; count += 1) assert.equal(limiter.spend(`${count}`, 1, rate, NOW), 60_000);
 });
 
 /** Shared state as an engine keeps it, with a reply that takes a turn of the event loop. */

@@ -128,10 +128,9 @@ test("turns: more long reads than may be in progress → all are answered", asyn
   const { call } = await startServer();
   await call("POST", "/v1/operations", { headers, body: bodyOf(2) });
   const path = "/v1/subscriptions?include=podcast&page[size]=1&page[number]=20000";
-  const started = performance.now();
   const responses = await Promise.all(Array.from({ length: 20 }, () => call("GET", path)));
+  // One that waits ten seconds for its turn is rejected.
   assert.ok(responses.every(({ status }) => status === 200));
-  assert.ok(performance.now() - started < 9_000, "none has waited for its own turn");
 });
 
 const PART = Buffer.alloc(7 * 1024 * 1024, " ");

@@ -124,7 +124,6 @@ test("OPML: a file that is not OPML → InvalidOpml", () => {
 
 test("OPML: custom and external entities → not expanded, nothing fetched", () => {
   const bomb = `<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">${Array.from({ length: 9 }, (_, index) => `<!ENTITY b${index} "${`&${index === 0 ? "a" : `b${index - 1}`};`.repeat(10)}">`).join("")}<!ENTITY e SYSTEM "file:///etc/passwd">]>`;
-  const memoryBefore = process.memoryUsage().rss;
   const read = () => readOpml(Buffer.from(`${bomb}${file('<outline text="&b8;&e;" xmlUrl="https://a.example/1"/>')}`));
   try {
     const [entry] = read();
@@ -133,7 +132,6 @@ test("OPML: custom and external entities → not expanded, nothing fetched", () 
   } catch (error) {
     assert.ok(error instanceof InvalidOpml);
   }
-  assert.ok(process.memoryUsage().rss - memoryBefore < 200 * 2 ** 20);
 });
 
 test("OPML: more than 50,000 feeds → rejected", () => {

@@ -69,14 +69,13 @@ test("GNOME Podcasts: login flow without pauses → approved", async () => {
   const { login, poll } = await http.ok("POST", "/index.php/login/v2");
   const ask = () =>
     http.send("POST", "/index.php/login/v2/poll", `token=${encodeURIComponent(poll.token)}`, { "Content-Type": FORM });
-  const started = performance.now();
   let polls = 0;
   for (let response = await ask(); response.status !== 200; response = await ask()) {
     assert.equal(response.status, 404);
     polls += 1;
     if (polls === 2) await world.approve(login);
   }
-  assert.ok(polls <= 3, `${polls} polls in ${performance.now() - started} ms`);
+  assert.ok(polls <= 3, `${polls} polls`);
 });
 
 test("GNOME Podcasts: typed password → an app password, which is given back in the end", async () => {

@@ -16,9 +16,9 @@ export const API_TESTS = [
  * cost.
  */
 const ALONE = [
-  "src/http/{wire/{body,body-framing,pipelining,timeouts},api/event-hub}.test.ts",
-  "src/{accounts/{rate-limits,passwords},opml/read,store/archive}.test.ts",
-  "reliability/linear-*.test.ts",
+  "src/http/api/event-hub.test.ts",
+  "src/{accounts/passwords,store/archive}.test.ts",
+  "reliability/{linear-*,memory,password-duration,sign-in-duration,import-of-many,rejected-bodies}.test.ts",
 ];
 
 /** A test file that takes longer has hung, and so has a process that does not end after its last file. */

@@ -140,11 +140,9 @@ for (const [what, respond] of HOSTILE) {
   });
 }
 
-test("login: provider that accepts a request and never responds → unavailable within seconds", async () => {
-  const started = performance.now();
+test("login: provider that accepts a request and never responds → unavailable", { timeout: 30_000 }, async () => {
   const { code } = await logIn(() => () => undefined);
   assert.equal(code, "identity-provider-unavailable");
-  assert.ok(performance.now() - started < 30_000);
 });
 
 test("login: code that the provider rejects → failed; a wrong client secret → unavailable", async () => {

@@ -321,7 +321,11 @@ test("close: writes are queued → written first, and later ones rejected", asyn
   assert.equal((await (await open(file)).page(USER, { offset: 0, size: 1 })).total, 200);
 });
 
-test("lock: another program holds the file → writes fail, reads work, not ready; then it recovers", () => lockedOut);
+test(
+  "lock: another program holds the file → writes fail, reads work, not ready; then it recovers",
+  { timeout: 30_000 },
+  () => lockedOut,
+);
 
 async function lockOut(): Promise<void> {
   const file = newFile();
@@ -329,13 +333,10 @@ async function lockOut(): Promise<void> {
   await addTo(store, asUser(USER), additions(0, 100), NOW);
   const other = new DatabaseSync(file, { timeout: 0 });
   other.exec("begin immediate");
-  const started = performance.now();
   const group = [1, 2, 3, 4].map((number) => addTo(store, asUser(USER), additions(100 * number, 100), NOW));
   const failed = group.map((attempt) => assert.rejects(attempt, isUnavailable(false)));
   assert.equal((await store.page(USER, { offset: 0, size: 1 })).total, 100);
   await Promise.all(failed);
-  // The group waits for ten seconds, and not each job of it.
-  assert.ok(performance.now() - started < 30_000);
   await assert.rejects(store.ready(), StoreUnavailable);
   other.close();
   await store.ready();

@@ -3,8 +3,8 @@ import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { engineFor } from "../src/store/open.ts";
 import { TABLES } from "../src/store/shared/tables.ts";
-import { sharedPostgres } from "./support/postgres.ts";
-import { query } from "./support/postgres-cluster.ts";
+import { sharedPostgres } from "../test/support/postgres.ts";
+import { query } from "../test/support/postgres-cluster.ts";
 
 /** Checks the arithmetic of docs/scaling.md, and its row sizes against measured ones. */
 const text = readFileSync(new URL("../docs/scaling.md", import.meta.url), "utf8");

@@ -3,7 +3,7 @@ import { subscribe } from "node:diagnostics_channel";
 import type { IncomingMessage } from "node:http";
 import { connect, type Socket } from "node:net";
 import { test } from "node:test";
-import { MAX_BODY_BYTES, OPERATE, server } from "../../../test/support/raw-client.ts";
+import { MAX_BODY_BYTES, OPERATE, server } from "../test/support/raw-client.ts";
 
 const LENGTH = 1024 ** 3;
 const PIECE = Buffer.alloc(256 * 1024, " ");
