@@ -19,7 +19,7 @@ import { FailedGuesses } from "./failed-guesses.ts";
 import { NAME_RULES, OIDC_PREFIX, readName, referenceOf } from "./names.ts";
 import { hashPassword, validatePassword, verifyPassword } from "./passwords.ts";
 import type { MonotonicClock } from "./rate-limits.ts";
-import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
+import { type AccountRefusal, isAccountRefusal, refuse } from "./refusals.ts";
 
 /** The longest secret of any kind; longer ones are rejected without hashing them. */
 export const MAX_SECRET = 256;
@@ -103,7 +103,7 @@ export class Accounts {
   /** Counts an attempt to sign in without a password. Undefined if there were not too many. */
   async countAttempt(networks: Networks, at: Date): Promise<AccountRefusal | undefined> {
     const waitMs = await this.#attempts.count(networks, undefined, at);
-    return waitMs > 0 ? { reason: "too-often", waitMs } : undefined;
+    return waitMs > 0 ? refuse({ reason: "too-often", waitMs }) : undefined;
   }
 
   /** Counts the attempt. An unknown name takes as long as a wrong password, and is refused in the same way. */
@@ -115,14 +115,14 @@ export class Accounts {
     const network = widestNetwork(networks);
     const waitMs =
       (await this.#attempts.count(networks, name ?? "", at)) || (await this.#failedGuesses.delay(name ?? "", network));
-    if (waitMs > 0) return { reason: "too-often", waitMs };
+    if (waitMs > 0) return refuse({ reason: "too-often", waitMs });
     const found = name === undefined ? undefined : await this.#store.find(name, "");
     if (!(await verifyPassword(password, found?.passwordHash, network)) || found === undefined) {
       this.#failedGuesses.record(name ?? "", network);
-      return { reason: "wrong-password" };
+      return refuse({ reason: "wrong-password" });
     }
     // Only the owner may learn that the account is disabled.
-    return found.account.disabledAt === undefined ? found : { reason: "disabled" };
+    return found.account.disabledAt === undefined ? found : refuse({ reason: "disabled" });
   }
 
   /** Opens a session, provided that the user still has this password and the credential they signed in with. */
@@ -136,7 +136,7 @@ export class Accounts {
       const session = { kind: "session", user, scope: "write", label, expiresAt: addMs(at, SESSION_MS) } as const;
       const issued = await this.issue({ ...asUser(user), credentialHash }, session, "", at, passwordHash);
       if (!isAccountRefusal(issued)) return issued;
-      if (issued.reason !== "full") return { reason: "wrong-password" };
+      if (issued.reason !== "full") return refuse({ reason: "wrong-password" });
       const sessions = await this.#store.listCredentials(user, "session");
       const [leastRecentlyUsed] = sessions.toSorted((a, b) => lastUse(a) - lastUse(b));
       if (leastRecentlyUsed !== undefined)
@@ -153,8 +153,8 @@ export class Accounts {
     const refusal = await this.countAttempt(networks, at);
     if (refusal !== undefined) return refusal;
     const kind = invitation === undefined ? undefined : await this.#kindOfInvitation(invitation, at);
-    if (invitation !== undefined && kind === undefined) return { reason: "invalid-invitation" };
-    if (invitation === undefined && !this.#isSignUpOpen) return { reason: "sign-up-closed" };
+    if (invitation !== undefined && kind === undefined) return refuse({ reason: "invalid-invitation" });
+    if (invitation === undefined && !this.#isSignUpOpen) return refuse({ reason: "sign-up-closed" });
     const options = { isCreatedByOperator: kind === "setup", invitation, network: widestNetwork(networks), address };
     const created = await this.#create(name, password, at, options);
     if (isAccountRefusal(created)) return created;
@@ -180,15 +180,16 @@ export class Accounts {
   ): Promise<{ user: UserId; passwordHash: string } | AccountRefusal> {
     const { isCreatedByOperator, invitation, network, address } = options;
     const name = readName(typed);
-    if (name === undefined) return { reason: "invalid", member: "name", detail: `A name ${NAME_RULES}` };
+    if (name === undefined) return refuse({ reason: "invalid", member: "name", detail: `A name ${NAME_RULES}` });
     const problem = await validatePassword(password, name);
-    if (problem !== undefined) return { reason: "invalid", member: "password", detail: `The password ${problem}` };
+    if (problem !== undefined)
+      return refuse({ reason: "invalid", member: "password", detail: `The password ${problem}` });
     const passwordHash = await hashPassword(password, network);
     const invitationHash = invitation === undefined ? undefined : hashSecret(invitation);
     const account = { name, issuer: "", passwordHash, isCreatedByOperator, invitationHash };
     const actor = address === undefined ? COMMAND_LINE : { name, address };
     const user = await this.#store.create(newUserId(), { ...account, actor }, at);
-    return typeof user === "string" ? { reason: user } : { user, passwordHash };
+    return typeof user === "string" ? refuse({ reason: user }) : { user, passwordHash };
   }
 
   /**
@@ -237,7 +238,7 @@ export class Accounts {
   async delete(caller: Caller, at: Date, user = caller.user): Promise<AccountRefusal | undefined> {
     const outcome = await this.#store.delete(caller, at, user);
     await waitForCachesToExpire();
-    return outcome === "deleted" ? undefined : { reason: outcome };
+    return outcome === "deleted" ? undefined : refuse({ reason: outcome });
   }
 
   async changePassword(
@@ -247,12 +248,12 @@ export class Accounts {
   ): Promise<AccountRefusal | undefined> {
     const { current, password, revokesTokens, session, networks } = change;
     const waitMs = await this.#attempts.count(networks, `#${caller.user}`, at);
-    if (waitMs > 0) return { reason: "too-often", waitMs };
+    if (waitMs > 0) return refuse({ reason: "too-often", waitMs });
     const network = widestNetwork(networks);
     const found = await this.#store.get(caller.user);
-    if (found?.passwordHash === "") return { reason: "no-password" };
+    if (found?.passwordHash === "") return refuse({ reason: "no-password" });
     if (!(await verifyPassword(current, found?.passwordHash, network)) || found === undefined)
-      return { reason: "wrong-password" };
+      return refuse({ reason: "wrong-password" });
     const options = { keepSession: session, expectedHash: found.passwordHash, revokesTokens };
     const set = await this.#setPassword(caller, found.account.name, password, at, options, network);
     return isAccountRefusal(set) ? set : undefined;
@@ -280,7 +281,7 @@ export class Accounts {
     if (refusal !== undefined) return refusal;
     const credential = await this.verifyCredential(link, "password-reset", at);
     const account = credential && (await this.get(credential.user));
-    if (credential === undefined || account === undefined) return { reason: "invalid-link" };
+    if (credential === undefined || account === undefined) return refuse({ reason: "invalid-link" });
     const caller = { ...asUser(account.user), credentialHash: credential.hash };
     const options = { revokesTokens, resetBy: { name: account.name, address } };
     try {
@@ -288,7 +289,7 @@ export class Accounts {
       return isAccountRefusal(set) ? set : this.openSession(account, set, label, at);
     } catch (error) {
       // Somebody else was faster, or the link was revoked.
-      if (error instanceof AccessRevoked) return { reason: "invalid-link" };
+      if (error instanceof AccessRevoked) return refuse({ reason: "invalid-link" });
       throw error;
     }
   }
@@ -303,13 +304,14 @@ export class Accounts {
     network?: string,
   ): Promise<{ passwordHash: string } | AccountRefusal> {
     const problem = await validatePassword(password, name);
-    if (problem !== undefined) return { reason: "invalid", member: "password", detail: `The password ${problem}` };
+    if (problem !== undefined)
+      return refuse({ reason: "invalid", member: "password", detail: `The password ${problem}` });
     const passwordHash = await hashPassword(password, network);
     const isSet = await this.#store.setPassword(caller, { passwordHash, ...options }, at);
     await waitForCachesToExpire();
     if (isSet) return { passwordHash };
     // The account was deleted or its password changed meanwhile.
-    return { reason: options.expectedHash === undefined ? "gone" : "wrong-password" };
+    return refuse({ reason: options.expectedHash === undefined ? "gone" : "wrong-password" });
   }
 
   createToken(
@@ -371,7 +373,8 @@ export class Accounts {
       hash,
       ...(passwordHash === undefined ? {} : { passwordHash }),
     });
-    return outcome === "added" ? credential : { reason: outcome };
+    if (outcome === "added") return credential;
+    return refuse(outcome === "full" ? { reason: outcome, credential: requested.kind } : { reason: outcome });
   }
 
   /** Deletes expired data, and finishes interrupted deletions. */

@@ -4,7 +4,7 @@ import { type Accounts, addMs } from "./accounts.ts";
 import type { AdminAction, AdministrationStore } from "./administration-store.ts";
 import { asUser, type Caller, type UserId } from "./caller.ts";
 import { waitForCachesToExpire } from "./credential-cache.ts";
-import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
+import { type AccountRefusal, isAccountRefusal, refuse } from "./refusals.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const SETUP_MS = DAY_MS;
@@ -45,7 +45,7 @@ export class Administration {
   async change(caller: Caller, user: UserId, action: AdminAction, at: Date): Promise<AccountRefusal | undefined> {
     const outcome = await this.#store.change(caller, user, action, at);
     await waitForCachesToExpire();
-    return outcome === "done" ? undefined : { reason: outcome };
+    return outcome === "done" ? undefined : refuse({ reason: outcome });
   }
 
   /** Creates a link with which one person can create an account. */
@@ -71,9 +71,9 @@ export class Administration {
   /** Creates a link with which the user can set a new password, once. */
   async createResetLink(caller: Caller, user: UserId, at: Date): Promise<IssuedCredential | AccountRefusal> {
     const account = await this.#accounts.get(user);
-    if (account === undefined) return { reason: "gone" };
-    if (account.issuer !== "") return { reason: "no-password" };
-    if (account.disabledAt !== undefined) return { reason: "disabled" };
+    if (account === undefined) return refuse({ reason: "gone" });
+    if (account.issuer !== "") return refuse({ reason: "no-password" });
+    if (account.disabledAt !== undefined) return refuse({ reason: "disabled" });
     return this.#issue(caller, { kind: "password-reset", user, label: "", expiresAt: addMs(at, RESET_MS) }, at);
   }
 

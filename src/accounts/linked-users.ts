@@ -1,7 +1,7 @@
 import type { Credential, StoredAccount } from "./account-store.ts";
 import { type Accounts, hashSecret } from "./accounts.ts";
 import type { Caller } from "./caller.ts";
-import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
+import { type AccountRefusal, isAccountRefusal, refuse } from "./refusals.ts";
 
 /** A user of an identity provider. Only issuer and subject identify them; names and e-mail addresses can change hands. */
 export interface OidcUser {
@@ -42,13 +42,13 @@ export async function linkUser(
 ): Promise<Credential | AccountRefusal> {
   const { user } = caller;
   const owner = await findOidcAccount(accounts, oidcUser, undefined, at);
-  if (owner !== undefined && owner.account.user !== user) return { reason: "identity-taken" };
+  if (owner !== undefined && owner.account.user !== user) return refuse({ reason: "identity-taken" });
   const hash = hashOidcUser(oidcUser);
   const link = { kind: "identity", user, scope: "write", label: shorten(label), expiresAt: undefined } as const;
   const added = await accounts.addCredential(caller, link, hash, at);
   if (!isAccountRefusal(added) || added.reason !== "gone") return added;
   const existing = await accounts.findCredential(hash);
-  return existing?.user === user ? existing : { reason: "identity-taken" };
+  return existing?.user === user ? existing : refuse({ reason: "identity-taken" });
 }
 
 function hashOidcUser({ issuer, subject }: OidcUser): string {

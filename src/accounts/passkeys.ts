@@ -3,7 +3,7 @@ import type { Account, Credential, IssuedCredential } from "./account-store.ts";
 import { type Accounts, hashSecret, type VerifiedCredential } from "./accounts.ts";
 import type { Networks } from "./attempts.ts";
 import { asUser, type Caller, type UserId } from "./caller.ts";
-import { type AccountRefusal, isAccountRefusal } from "./refusals.ts";
+import { type AccountRefusal, isAccountRefusal, refuse } from "./refusals.ts";
 import type { Signatures } from "./signatures.ts";
 import { issueTicket, readTicket, type Ticket } from "./tickets.ts";
 
@@ -78,12 +78,12 @@ export class Passkeys {
     const { user } = caller;
     const challenge = this.#expectChallenge(String(user), at);
     const created = await verifyRegistration(response, site, challenge.check);
-    if (created === undefined || !(await challenge.use(caller))) return { reason: "invalid-passkey" };
+    if (created === undefined || !(await challenge.use(caller))) return refuse({ reason: "invalid-passkey" });
     const label = writeStored({ name, ...created });
     const passkey = { kind: "passkey", user, scope: "write", label, expiresAt: undefined } as const;
     const added = await this.#accounts.addCredential(caller, passkey, hashId(created.id), at);
     if (!isAccountRefusal(added)) return { credential: added, name };
-    return added.reason === "gone" ? { reason: "invalid-passkey" } : added;
+    return added.reason === "gone" ? refuse({ reason: "invalid-passkey" }) : added;
   }
 
   async signIn(
@@ -93,19 +93,19 @@ export class Passkeys {
     const tooOften = await this.#accounts.countAttempt(networks, at);
     if (tooOften !== undefined) return tooOften;
     const found = await this.#find(response, at);
-    if (found === undefined) return { reason: "invalid-passkey" };
+    if (found === undefined) return refuse({ reason: "invalid-passkey" });
     const { user, hash } = found;
     const stored = readStored(found.label);
     const challenge = this.#expectChallenge("", at);
     const counter = await verifyAuthentication(response, stored, user, site, challenge.check);
     // Only the owner may learn that the account is disabled.
     if (counter !== undefined && (await this.#accounts.get(user))?.disabledAt !== undefined)
-      return { reason: "disabled" };
+      return refuse({ reason: "disabled" });
     if (counter === undefined || !(await challenge.use({ ...asUser(user), credentialHash: hash })))
-      return { reason: "invalid-passkey" };
+      return refuse({ reason: "invalid-passkey" });
     if (counter !== stored.counter) {
       const isReplaced = await this.#accounts.replaceLabel(hash, found.label, writeStored({ ...stored, counter }));
-      if (!isReplaced) return { reason: "invalid-passkey" };
+      if (!isReplaced) return refuse({ reason: "invalid-passkey" });
     }
     return this.#accounts.openSession({ user }, { credentialHash: hash }, label, at);
   }

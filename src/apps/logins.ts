@@ -2,7 +2,7 @@ import { hash, randomBytes } from "node:crypto";
 import type { Credential, RequestedCredential } from "../accounts/account-store.ts";
 import { type Accounts, hashSecret, TOKEN_PREFIX } from "../accounts/accounts.ts";
 import type { Caller } from "../accounts/caller.ts";
-import type { AccountRefusal } from "../accounts/refusals.ts";
+import { type AccountRefusal, refuse } from "../accounts/refusals.ts";
 import type { Signatures } from "../accounts/signatures.ts";
 
 /**
@@ -92,7 +92,7 @@ async function decide(
   const existing = await accounts.findCredential(tokenHash);
   if (existing === undefined) return accounts.addCredential(caller, decision, tokenHash, at);
   const isSame = existing.kind === decision.kind && existing.user === caller.user;
-  return isSame ? existing : { reason: "gone" };
+  return isSame ? existing : refuse({ reason: "gone" });
 }
 
 const POLL = "poll~";

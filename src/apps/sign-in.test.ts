@@ -5,7 +5,7 @@ import { test } from "node:test";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { Accounts } from "../accounts/accounts.ts";
 import { asUser } from "../accounts/caller.ts";
-import { isAccountRefusal } from "../accounts/refusals.ts";
+import { isAccountRefusal, refuse } from "../accounts/refusals.ts";
 import { openStore } from "../store/open.ts";
 import { APP_SESSION_MS, AppSignIn, type AppUser } from "./sign-in.ts";
 
@@ -53,9 +53,9 @@ test("app sign-in: wrong password or unknown name → rejected, then rate-limite
   const wrong = { name: "ann", password: "wrong", networks: ["192.0.2.1"] };
   const refusals: unknown[] = [];
   for (let each = 0; each < 11; each += 1) refusals.push(await signIn.withPassword(wrong, NOW));
-  assert.deepEqual(refusals[0], { reason: "wrong-password" });
+  assert.deepEqual(refusals[0], refuse({ reason: "wrong-password" }));
   assert.equal((refusals.at(-1) as { reason: string }).reason, "too-often");
-  assert.deepEqual(await signIn.withPassword(attempt("nobody", PASSWORD), NOW), { reason: "wrong-password" });
+  assert.deepEqual(await signIn.withPassword(attempt("nobody", PASSWORD), NOW), refuse({ reason: "wrong-password" }));
   await store.close();
 });
 

@@ -4,7 +4,7 @@ import { type Accounts, type PasswordAttempt, TOKEN_PREFIX, type VerifiedCredent
 import type { UserId } from "../accounts/caller.ts";
 import { CredentialCache } from "../accounts/credential-cache.ts";
 import { readName } from "../accounts/names.ts";
-import { type AccountRefusal, isAccountRefusal } from "../accounts/refusals.ts";
+import { type AccountRefusal, isAccountRefusal, refuse } from "../accounts/refusals.ts";
 import { Signatures } from "../accounts/signatures.ts";
 
 /** How long a verified password is accepted without hashing it again, and how many are cached. */
@@ -61,7 +61,7 @@ export class AppSignIn {
   async withPassword(attempt: PasswordAttempt, at: Date): Promise<AppUser | AccountRefusal> {
     if (attempt.password.startsWith(TOKEN_PREFIX)) {
       const user = await this.withToken(attempt.password, at);
-      return user !== undefined && isSameName(attempt.name, user.account) ? user : { reason: "wrong-password" };
+      return user !== undefined && isSameName(attempt.name, user.account) ? user : refuse({ reason: "wrong-password" });
     }
     const found = await this.#verifyPassword(attempt, at);
     return isAccountRefusal(found) ? found : toUser(found);

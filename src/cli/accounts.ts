@@ -3,7 +3,7 @@ import { Accounts } from "../accounts/accounts.ts";
 import { asUser } from "../accounts/caller.ts";
 import { CREDENTIAL_KINDS } from "../accounts/credential-kinds.ts";
 import { readName } from "../accounts/names.ts";
-import { type AccountRefusal, isAccountRefusal } from "../accounts/refusals.ts";
+import { type AccountRefusal, isAccountRefusal, refuse } from "../accounts/refusals.ts";
 import { AppSync } from "../apps/sync.ts";
 import { validateLabel } from "../http/api/documents/accounts.ts";
 import { writeAccountExport } from "../http/api/documents/export.ts";
@@ -104,7 +104,7 @@ export async function createToken(
     lifetimeDays === undefined ? undefined : new Date(terminal.context.now().getTime() + lifetimeDays * DAY_MS);
   await withAccounts(terminal, async (accounts) => {
     const { user, disabledAt } = await accountOf(terminal, accounts, name);
-    if (disabledAt !== undefined) throw new UserError(describeRefusal({ reason: "disabled" }));
+    if (disabledAt !== undefined) throw new UserError(describeRefusal(refuse({ reason: "disabled" })));
     const issued = await accounts.createToken(
       asUser(user),
       { label, scope: readOnly ? "read" : "write", expiresAt },

@@ -4,7 +4,7 @@ import type { UserId } from "../../accounts/caller.ts";
 import { USER_MANAGED_KINDS, type UserManagedKind } from "../../accounts/credential-kinds.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import { type Passkeys, toPasskey } from "../../accounts/passkeys.ts";
-import { type AccountRefusal, isAccountRefusal } from "../../accounts/refusals.ts";
+import { isAccountRefusal } from "../../accounts/refusals.ts";
 import { failure, type RequestFailure } from "../../errors/catalog.ts";
 import { writeOne, writePageOf } from "../../jsonapi/document.ts";
 import { MAX_PAGE_SIZE, type PageQuery } from "../../jsonapi/query.ts";
@@ -105,7 +105,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
     async signUp({ request, response, maxBytes }: Call): Promise<void> {
       const wanted = readSignUp(await readJson(request, response, maxBytes));
       const issued = await accounts.signUp({ ...wanted, ...clientOf(request) }, clock());
-      if (isAccountRefusal(issued)) throw toFailure(issued, "password");
+      if (isAccountRefusal(issued)) throw toFailure(issued);
       const data = ownAccountResource(await accountOf(accounts, issued.credential.user), basePath);
       const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
       respond(response, 201, JSON_API, writeOne(data), headers);
@@ -119,7 +119,8 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
       if (refusal !== undefined) {
         // An expired session must not learn whether the password is right.
         await caller.requireAccess();
-        throw toFailure(refusal, "current_password");
+        const source = { pointer: "/data/attributes/current_password" };
+        throw toFailure(refusal, { "wrong-password": failure("wrong-password", { source }) });
       }
       hub.recheck(caller.user);
       respondEmpty(response);
@@ -129,25 +130,29 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
       requireRecentSignIn(caller, clock());
       const actor = { name: referenceOf(await accountOf(accounts, caller.user)), address: clientOf(request).address };
       const refusal = await accounts.delete({ ...caller, actor }, clock());
-      if (refusal !== undefined) throw toFailure(refusal, "password");
+      if (refusal !== undefined) throw toFailure(refusal);
       hub.recheck(caller.user);
       respondEmpty(response, clearCookie(request));
     },
 
     async signIn({ request, response, maxBytes }: Call): Promise<void> {
       const credentials = readSignIn(await readJson(request, response, maxBytes));
-      const isPasskey = "passkey" in credentials;
       const { address, ...client } = clientOf(request);
-      const issued: IssuedCredential | AccountRefusal = isPasskey
-        ? await passkeys.signIn(
-            { response: credentials.passkey, site: siteOf(request.raw, services), ...client },
-            clock(),
-          )
-        : await accounts.signIn({ ...credentials, ...client }, clock());
+      const issued =
+        credentials.kind === "passkey"
+          ? await passkeys.signIn(
+              { response: credentials.passkey, site: siteOf(request.raw, services), ...client },
+              clock(),
+            )
+          : await accounts.signIn({ ...credentials, ...client }, clock());
       if (isAccountRefusal(issued)) {
-        if (issued.reason === "too-often" || issued.reason === "disabled") throw toFailure(issued, "password");
-        logFailedSignIn(request, readPeer, isPasskey ? "passkey" : "password");
-        throw isPasskey ? failure("passkey-failed") : toFailure(issued, "password");
+        if (issued.reason !== "too-often" && issued.reason !== "disabled")
+          logFailedSignIn(request, readPeer, credentials.kind);
+        const failed = failure("passkey-failed");
+        throw toFailure(
+          issued,
+          credentials.kind === "passkey" ? { "invalid-passkey": failed, "wrong-password": failed } : {},
+        );
       }
       respondSignedIn(request, response, issued);
     },
@@ -156,7 +161,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
     async resetPassword({ request, response, maxBytes }: Call): Promise<void> {
       const wanted = readPasswordReset(await readJson(request, response, maxBytes));
       const issued = await accounts.resetPassword({ ...wanted, ...clientOf(request) }, clock());
-      if (isAccountRefusal(issued)) throw toFailure(issued, "password");
+      if (isAccountRefusal(issued)) throw toFailure(issued);
       hub.recheck(issued.credential.user);
       respondSignedIn(request, response, issued);
     },
@@ -164,7 +169,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
     async createToken({ request, response, caller, maxBytes }: Call): Promise<void> {
       const wanted = readNewToken(await readJson(request, response, maxBytes), clock());
       const issued = await accounts.createToken(caller, wanted, clock());
-      if (isAccountRefusal(issued)) throw toFailure(issued, "password");
+      if (isAccountRefusal(issued)) throw toFailure(issued);
       const data = credentialResource(issued.credential, basePath, { token: issued.secret });
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },

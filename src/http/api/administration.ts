@@ -2,7 +2,6 @@ import { isValidAt, NOBODY } from "../../accounts/account-store.ts";
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { Administration } from "../../accounts/administration.ts";
 import { AccessRevoked, type UserId } from "../../accounts/caller.ts";
-import { CREDENTIAL_KINDS } from "../../accounts/credential-kinds.ts";
 import { isAccountRefusal } from "../../accounts/refusals.ts";
 import { failure } from "../../errors/catalog.ts";
 import { writeOne, writePage, writePageOf } from "../../jsonapi/document.ts";
@@ -62,8 +61,7 @@ export function createAdministrationHandlers(
       const work = async () =>
         action === undefined ? undefined : administration.change(caller, user, action, clock());
       const refusal = await administer(call, work);
-      if (refusal?.reason === "gone") throw notFound("Account");
-      if (refusal !== undefined) throw toFailure(refusal, "password");
+      if (refusal !== undefined) throw toFailure(refusal, { gone: notFound("Account") });
       hub.recheck(user);
       respond(response, 200, JSON_API, writeOne(accountResource(await personOf(user), basePath)));
     },
@@ -73,8 +71,7 @@ export function createAdministrationHandlers(
       const user = userOf(params);
       requireRecentSignIn(caller, clock());
       const refusal = await administer(call, () => accounts.delete(caller, clock(), user));
-      if (refusal?.reason === "gone") throw notFound("Account");
-      if (refusal !== undefined) throw toFailure(refusal, "password");
+      if (refusal !== undefined) throw toFailure(refusal, { gone: notFound("Account") });
       hub.recheck(user);
       respondEmpty(response);
     },
@@ -82,12 +79,7 @@ export function createAdministrationHandlers(
     async createResetLink(call: Call): Promise<void> {
       const { request, response, caller, params } = call;
       const issued = await administer(call, () => administration.createResetLink(caller, userOf(params), clock()));
-      if (isAccountRefusal(issued)) {
-        if (issued.reason === "gone") throw notFound("Account");
-        throw issued.reason === "full"
-          ? tooMany(CREDENTIAL_KINDS["password-reset"].max)
-          : toFailure(issued, "password");
-      }
+      if (isAccountRefusal(issued)) throw toFailure(issued, { gone: notFound("Account") });
       const url = `${serverUrlOf(request.raw)}/reset-password#${issued.secret}`;
       respond(response, 201, JSON_API, writeOne(resetLinkResource(issued.credential, url)));
     },
@@ -104,7 +96,7 @@ export function createAdministrationHandlers(
       const { request, response, caller, maxBytes } = call;
       const wanted = readInvitation(await readJson(request, response, maxBytes), clock());
       const issued = await administer(call, () => administration.invite(caller, clock(), wanted));
-      if (isAccountRefusal(issued)) throw tooMany(CREDENTIAL_KINDS.invitation.max);
+      if (isAccountRefusal(issued)) throw toFailure(issued);
       const url = `${serverUrlOf(request.raw)}/join#${issued.secret}`;
       const data = invitationResource(issued.credential, basePath, url);
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
@@ -133,8 +125,4 @@ function userOf({ account = "" }: Call["params"]): UserId {
 
 function notFound(resource: "Account" | "Invitation") {
   return failure("not-found", { resource });
-}
-
-function tooMany(max: number) {
-  return failure("too-many-links", { max, meta: { max } });
 }

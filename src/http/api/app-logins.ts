@@ -26,7 +26,7 @@ export function createAppLoginHandlers(
   };
   const throwIfRefused = async <T extends object>(caller: Principal, decision: T | AccountRefusal): Promise<T> => {
     if (!isAccountRefusal(decision)) return decision;
-    if (decision.reason !== "gone") throw toFailure(decision, "password");
+    if (decision.reason !== "gone") throw toFailure(decision);
     // A revoked session must not learn what others decided.
     await caller.requireAccess();
     throw notFound();

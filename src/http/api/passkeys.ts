@@ -34,7 +34,7 @@ export function createPasskeyHandlers(accounts: Accounts, passkeys: Passkeys, se
       const { label: name, passkey } = readNewPasskey(await readJson(request, response, maxBytes));
       const site = siteOf(request.raw, services);
       const added = await passkeys.add(caller, { name, response: passkey, site }, clock());
-      if (isAccountRefusal(added)) throw toFailure(added, "password", "passkey");
+      if (isAccountRefusal(added)) throw toFailure(added);
       const data = credentialResource({ ...added.credential, label: added.name }, config.basePath);
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },

@@ -81,7 +81,7 @@ export function createOidcLoginHandlers(
       userAgentOf(request),
       clock(),
     );
-    if (isAccountRefusal(issued)) throw toFailure(issued, "password");
+    if (isAccountRefusal(issued)) throw toFailure(issued);
     return writeCookie(issued.secret, SESSION_MS, peer, basePath);
   };
 
@@ -90,7 +90,7 @@ export function createOidcLoginHandlers(
     // Another user may have signed in since.
     if (String(caller.user) !== user) throw failure("oidc-failed");
     const linked = await linkUser(accounts, caller, oidcUser, oidcUser.label, clock());
-    if (isAccountRefusal(linked)) throw toFailure(linked, "password", "identity");
+    if (isAccountRefusal(linked)) throw toFailure(linked);
   };
 
   /** Returns the cookies to set. Throws if the login fails. */
@@ -99,7 +99,7 @@ export function createOidcLoginHandlers(
     const login = await findLogin(request, callback.searchParams.get("state"));
     if (login === undefined) throw failure("oidc-failed");
     const refusal = await accounts.countAttempt(readPeer(request.raw).networks, clock());
-    if (refusal !== undefined) throw toFailure(refusal, "password");
+    if (refusal !== undefined) throw toFailure(refusal);
     const oidcUser = await client.finish(callback, login.secrets);
     if (login.subject === SIGN_IN) return [await signIn(request, oidcUser)];
     await link(request, login.subject, oidcUser);

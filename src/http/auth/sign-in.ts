@@ -1,4 +1,4 @@
-import { CREDENTIAL_KINDS } from "../../accounts/credential-kinds.ts";
+import { type CredentialKind, rulesOf } from "../../accounts/credential-kinds.ts";
 import type { AccountRefusal } from "../../accounts/refusals.ts";
 import { type ErrorCode, failure, type RequestFailure } from "../../errors/catalog.ts";
 import type { Principal } from "../wire/access.ts";
@@ -29,42 +29,34 @@ export function userAgentOf({ headers }: Request): string {
   return (headers["user-agent"] ?? "").replaceAll(/[^ -~]/g, "").slice(0, MAX_USER_AGENT);
 }
 
-const TOO_MANY = {
-  token: "too-many-tokens",
-  passkey: "too-many-passkeys",
-  identity: "too-many-identities",
-} as const;
+/** The errors of a route for refusals that it describes in its own way. */
+type OwnFailures = Partial<Record<AccountRefusal["reason"], RequestFailure>>;
 
-/** `passwordAttribute` names the attribute that contains the password; `added` is the kind of credential to add. */
-export function toFailure(
-  refusal: AccountRefusal,
-  passwordAttribute: "password" | "current_password",
-  added: keyof typeof TOO_MANY = "token",
-): RequestFailure {
+export function toFailure(refusal: AccountRefusal, own: OwnFailures = {}): RequestFailure {
+  return own[refusal.reason] ?? usualFailure(refusal);
+}
+
+function usualFailure(refusal: AccountRefusal): RequestFailure {
   switch (refusal.reason) {
     case "too-often":
       return failure("too-many-attempts", retryAfter(refusal.waitMs));
     case "invalid":
       return invalidAttribute(refusal.member, refusal.detail);
     case "wrong-password":
-      if (passwordAttribute === "password") return failure("sign-in-failed");
-      return failure("wrong-password", { source: { pointer: `/data/attributes/${passwordAttribute}` } });
+      return failure("sign-in-failed");
     case "name-taken":
       return failure("name-taken", { source: { pointer: "/data/attributes/name" } });
     case "invalid-invitation":
       return failure("invalid-invitation", { source: { pointer: "/data/attributes/invitation" } });
-    case "sign-up-closed":
-      return failure("sign-up-closed");
     case "no-password":
     case "last-admin":
     case "identity-taken":
+    case "sign-up-closed":
       return failure(refusal.reason);
     case "invalid-passkey":
       return failure("invalid-passkey", { source: { pointer: "/data/attributes/passkey" } });
-    case "full": {
-      const { max } = CREDENTIAL_KINDS[added];
-      return failure(TOO_MANY[added], { max, meta: { max } });
-    }
+    case "full":
+      return tooMany(refusal.credential);
     case "gone":
       return failure("invalid-credentials");
     case "disabled":
@@ -72,6 +64,25 @@ export function toFailure(
     case "invalid-link":
       return failure("invalid-reset-link", { source: { pointer: "/data/attributes/link" } });
   }
+}
+
+function tooMany(kind: CredentialKind): RequestFailure {
+  switch (kind) {
+    case "passkey":
+      return failure("too-many-passkeys", limitOf(kind));
+    case "identity":
+      return failure("too-many-identities", limitOf(kind));
+    case "invitation":
+    case "password-reset":
+      return failure("too-many-links", limitOf(kind));
+    default:
+      return failure("too-many-tokens", limitOf("token"));
+  }
+}
+
+function limitOf(kind: CredentialKind) {
+  const { max } = rulesOf(kind);
+  return { max, meta: { max } };
 }
 
 export const INVALID_ATTRIBUTE_CODES = {

@@ -27,7 +27,11 @@ function failureOf(work: () => unknown): RequestFailure["error"] {
 }
 
 test("account documents: valid → attributes are read", () => {
-  assert.deepEqual(readSignIn(document("session", { name: "ann", password: "p" })), { name: "ann", password: "p" });
+  assert.deepEqual(readSignIn(document("session", { name: "ann", password: "p" })), {
+    kind: "password",
+    name: "ann",
+    password: "p",
+  });
   assert.deepEqual(readSignUp(document("account", { name: "ann", password: "p" })), {
     name: "ann",
     password: "p",

@@ -32,10 +32,15 @@ const MAX_NAME_TEXT = 256;
 export const MAX_PASSWORD_TEXT = 512;
 
 /** A name and a password, or what the browser returned for a passkey. */
-export function readSignIn(document: unknown): { name: string; password: string } | { passkey: object } {
+export type SignInCredentials =
+  | { readonly kind: "password"; readonly name: string; readonly password: string }
+  | { readonly kind: "passkey"; readonly passkey: object };
+
+export function readSignIn(document: unknown): SignInCredentials {
   const attributes = readAttributes(document, "session");
-  if (attributes["passkey"] !== undefined) return { passkey: readPasskey(attributes) };
+  if (attributes["passkey"] !== undefined) return { kind: "passkey", passkey: readPasskey(attributes) };
   return {
+    kind: "password",
     name: readText(attributes, "name", MAX_NAME_TEXT),
     password: readText(attributes, "password", MAX_PASSWORD_TEXT),
   };

@@ -117,7 +117,7 @@ function appPasswordRoutes(accounts: Accounts, { clock, hub }: Services): Route[
       if (caller.credential !== undefined) throw failure("session-required");
       const label = userAgentOf(request).slice(0, MAX_LABEL) || "Podcast app";
       const issued = await accounts.createToken(caller, { label, scope: "write", expiresAt: undefined }, clock());
-      if (isAccountRefusal(issued)) throw toFailure(issued, "password");
+      if (isAccountRefusal(issued)) throw toFailure(issued);
       return writeOcsResponse(issued.secret);
     }),
     ocs("DELETE", "/ocs/v2.php/core/apppassword", async ({ caller }) => {
