@@ -54,7 +54,7 @@ export interface SyncRecord {
   readonly kind: SyncKind;
   readonly installation: Installation;
   /** Uploaded actions get their sequence numbers from the store. */
-  readonly progress: Progress | { readonly actions: readonly KeyedAction[] };
+  readonly progress: Progress | { readonly kind: "actions"; readonly actions: readonly KeyedAction[] };
   readonly spellings: readonly Spelling[];
   /** Devices that the actions name. */
   readonly devices: readonly string[];

@@ -6,7 +6,7 @@ const AT = new Date(1_000_000_500);
 const NOW = 1_000_000;
 const seenUpTo = (sequence: number): Seen => ({ sequence, since: 0, from: 0 });
 const mark = (stamp: number, sequence: number): Mark => ({ stamp, sequence });
-const covered = (sequence: number) => ({ since: 5, from: 0, covered: sequence });
+const covered = (sequence: number) => ({ kind: "poll", since: 5, from: 0, covered: sequence }) as const;
 const state = (marks: readonly Mark[], seen?: Seen) => ({ sequence: 99, seen, marks, deviceSyncedAt: undefined });
 
 test("marks: nothing issued yet → the server's time in seconds", () => {
@@ -35,15 +35,19 @@ test("marks: other clients have later ones → the newest that covers no more th
 });
 
 test("marks: an upload by a client that has seen every change → its own changes count as seen", () => {
-  const { newMark, newSeen } = advance({ marks: [mark(10, 3)], seen: seenUpTo(3) }, { before: 3, after: 5 }, AT);
+  const { newMark, newSeen } = advance(
+    { marks: [mark(10, 3)], seen: seenUpTo(3) },
+    { kind: "upload", before: 3, after: 5 },
+    AT,
+  );
   assert.deepEqual([newMark, newSeen], [mark(NOW, 5), seenUpTo(5)]);
 });
 
 test("marks: an upload by a client that has not seen every change → the mark of what it has seen", () => {
   const marks = [mark(10, 3), mark(20, 6)];
-  const behind = advance({ marks, seen: seenUpTo(4) }, { before: 6, after: 7 }, AT);
+  const behind = advance({ marks, seen: seenUpTo(4) }, { kind: "upload", before: 6, after: 7 }, AT);
   assert.deepEqual(behind, { timestamp: 10, newMark: undefined, newSeen: undefined });
-  const unknown = advance({ marks, seen: undefined }, { before: 6, after: 7 }, AT);
+  const unknown = advance({ marks, seen: undefined }, { kind: "upload", before: 6, after: 7 }, AT);
   assert.deepEqual(unknown, { timestamp: 8, newMark: undefined, newSeen: undefined });
 });
 

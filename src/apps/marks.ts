@@ -40,11 +40,22 @@ export interface Seen {
 }
 
 /** What a client did. */
-export type Progress =
-  /** It polled since a timestamp, and was sent the changes from `from` (exclusive) to `covered` (inclusive). */
-  | { readonly since: number; readonly from: number; readonly covered: number }
-  /** It uploaded the changes from `before` (exclusive) to `after` (inclusive). */
-  | { readonly before: number; readonly after: number };
+export type Progress = Poll | Upload;
+
+/** It polled since a timestamp, and was sent the changes from `from` (exclusive) to `covered` (inclusive). */
+export interface Poll {
+  readonly kind: "poll";
+  readonly since: number;
+  readonly from: number;
+  readonly covered: number;
+}
+
+/** It uploaded the changes from `before` (exclusive) to `after` (inclusive). */
+export interface Upload {
+  readonly kind: "upload";
+  readonly before: number;
+  readonly after: number;
+}
 
 const MIN_MARK_GAP_SECONDS = 2;
 /** How many of the newest marks are kept. Of the older ones, only the first of each day is. */
@@ -87,7 +98,7 @@ function coverage(
   progress: Progress,
 ): { readonly covered: number; readonly nextSeen: Seen | undefined } {
   const current = seen ?? { sequence: 0, since: 0, from: 0 };
-  if ("covered" in progress) {
+  if (progress.kind === "poll") {
     const { since, from, covered } = progress;
     return { covered, nextSeen: { sequence: Math.max(current.sequence, covered), since, from } };
   }

@@ -26,7 +26,7 @@ import {
   type StoredAction,
   type UploadedAction,
 } from "./episode-actions.ts";
-import { advance, type Progress, type SyncState, startOf } from "./marks.ts";
+import { advance, type Progress, type SyncState, startOf, type Upload } from "./marks.ts";
 import { findUnrecorded, isFull, readSpellings } from "./spellings.ts";
 
 type Pages = AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
@@ -84,12 +84,12 @@ export class AppSync {
     const read = (kinds: ChangeKinds) => readFeedChanges(this.#store, user, { from, upTo: covered }, kinds);
     const record = (progress: Progress, spellings: readonly Spelling[]) =>
       this.#recordSync(caller, { kind: "feeds", installation, progress, spellings }, state, at);
-    const received = { since, from, covered };
+    const received = { kind: "poll", since, from, covered } as const;
     if (isLong) {
       const findRemovals = async ({ removals }: FeedChangesPage) => {
         const { remove, outdated } = await this.#dueRemovals(user, installation, removals, known);
         // Without progress: the client may stop reading.
-        if (outdated.length > 0) await record({ before: UNSEEN, after: UNSEEN }, outdated);
+        if (outdated.length > 0) await record({ kind: "upload", before: UNSEEN, after: UNSEEN }, outdated);
         return remove;
       };
       return {
@@ -251,9 +251,9 @@ export class AppSync {
     changes: readonly Change[],
     sequence: number,
     at: Date,
-  ): Promise<{ readonly refused: ReadonlySet<string>; readonly progress: { before: number; after: number } }> {
+  ): Promise<{ readonly refused: ReadonlySet<string>; readonly progress: Upload }> {
     const refused = new Set<string>();
-    let progress: { before: number; after: number } | undefined;
+    let progress: Upload | undefined;
     for (let start = 0; start < changes.length; start += BATCH) {
       const batch = changes.slice(start, start + BATCH);
       const { outcomes, sequenceBefore, sequence: after } = await this.#store.change(caller, batch, at);
@@ -263,9 +263,10 @@ export class AppSync {
       }
       // If others wrote between two batches, the client may not have seen all earlier changes.
       const isContiguous = progress === undefined || progress.after === sequenceBefore;
-      progress = { before: isContiguous ? (progress?.before ?? sequenceBefore) : UNSEEN, after };
+      const before = isContiguous ? (progress?.before ?? sequenceBefore) : UNSEEN;
+      progress = { kind: "upload", before, after };
     }
-    return { refused, progress: progress ?? { before: sequence, after: sequence } };
+    return { refused, progress: progress ?? { kind: "upload", before: sequence, after: sequence } };
   }
 
   /** Actions uploaded since that timestamp; only those of one feed, if given. */
@@ -282,8 +283,10 @@ export class AppSync {
     const { from } = startOf(state, since);
     const upTo = podcast === undefined || feed !== undefined ? state.sequence : from;
     // With a filter, the client does not receive everything.
-    const progress =
-      podcast === undefined ? { since, from, covered: state.sequence } : { before: UNSEEN, after: state.sequence };
+    const progress: Progress =
+      podcast === undefined
+        ? { kind: "poll", since, from, covered: state.sequence }
+        : { kind: "upload", before: UNSEEN, after: state.sequence };
     const timestamp = await this.#recordSync(caller, { kind: "actions", installation, progress }, state, at);
     // Actions that are replaced while the pages are read get a higher number, so the next request returns them.
     return { pages: this.#actions(user, from, upTo, feed), isLong: upTo - from > BATCH, timestamp };
@@ -344,10 +347,10 @@ export class AppSync {
     });
     const devices = [...found].slice(0, MAX_DEVICES);
     const state = await this.#store.apps.state(caller.user, "actions", installation, 0);
-    const progress = { before: state.sequence, after: state.sequence };
+    const progress = { kind: "upload", before: state.sequence, after: state.sequence } as const;
     let timestamp: number | undefined;
     for (let start = 0; start < actions.length; start += BATCH) {
-      const batch = { actions: actions.slice(start, start + BATCH) };
+      const batch = { kind: "actions", actions: actions.slice(start, start + BATCH) } as const;
       const record = { kind: "actions", installation, progress: batch, spellings: [], devices } as const;
       timestamp = await this.#store.apps.recordSync(caller, record, at);
     }

@@ -57,7 +57,7 @@ export async function openSubscriptionList(
 function findIn(client: Client): SubscriptionList["find"] {
   return async (text) => {
     if (isUuidLike(text)) return client.get(text.toLowerCase());
-    return "errorCode" in readFeedUrl(text) ? undefined : client.find(text);
+    return readFeedUrl(text).kind === "invalid" ? undefined : client.find(text);
   };
 }
 

@@ -106,8 +106,8 @@ export class PostgresApps implements AppStore {
   ): Promise<number> {
     const { user } = caller;
     return this.#write(caller, at, async (connection) => {
-      const done = "actions" in progress ? await addActions(connection, user, progress.actions) : progress;
-      const reached = "covered" in done ? done.covered : done.after;
+      const done = progress.kind === "actions" ? await addActions(connection, user, progress.actions) : progress;
+      const reached = done.kind === "poll" ? done.covered : done.after;
       const [found, seen] = await Promise.all([
         connection.query<MarkRow>(
           `(${MARK} order by stamp limit 1) union (${MARK} order by stamp desc limit 1) union
@@ -334,7 +334,7 @@ async function addActions(connection: Connection, user: UserId, actions: readonl
     await evictActions(connection, user, last);
   }
   // The client must be sent the position that won.
-  return { before, after: hasSupersededPlays ? before : last };
+  return { kind: "upload", before, after: hasSupersededPlays ? before : last };
 }
 
 async function insertActions(

@@ -57,7 +57,7 @@ export function addActions(statements: Statements, user: UserId, actions: readon
   }
   if (merged.written.size > 0) evictActions(statements, user, merged.last);
   // The client must be sent the position that won.
-  return { before, after: merged.hasSupersededPlays ? before : merged.last };
+  return { kind: "upload", before, after: merged.hasSupersededPlays ? before : merged.last };
 }
 
 /** Returns false at the first action whose key is stored. */

@@ -95,9 +95,9 @@ export class AppWriter {
   }
 
   #recordSync(user: UserId, { kind, installation, progress, spellings, devices }: SyncRecord, at: number): number {
-    const done = "actions" in progress ? addActions(this.#statements, user, progress.actions) : progress;
+    const done = progress.kind === "actions" ? addActions(this.#statements, user, progress.actions) : progress;
     const seen = readSeen(this.#statements, user, kind, installation);
-    const sequences = [seen?.sequence ?? 0, "covered" in done ? done.covered : done.after];
+    const sequences = [seen?.sequence ?? 0, done.kind === "poll" ? done.covered : done.after];
     const marks = readMarks(this.#statements, user, kind, { stamp: 0, sequences });
     const { timestamp, newMark, newSeen } = advance({ marks, seen }, done, new Date(at));
     if (newMark !== undefined) this.#addMark(user, kind, newMark);

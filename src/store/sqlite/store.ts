@@ -191,7 +191,7 @@ function userOf(job: Job): UserId {
 function operationsOf(change: AppChange): number {
   if (change.kind !== "record-sync") return 1;
   const { progress } = change.record;
-  return "actions" in progress ? progress.actions.length : 1;
+  return progress.kind === "actions" ? progress.actions.length : 1;
 }
 
 type ItemRow = [

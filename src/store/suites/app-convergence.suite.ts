@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AppClient, CLIENT_KINDS, feedOf, type SyncServer, spell } from "../../../test/support/app-clients.ts";
 import { asUser, type UserId } from "../../accounts/caller.ts";
-import type { Installation } from "../../apps/app-store.ts";
+import type { Installation, SyncRecord } from "../../apps/app-store.ts";
 import { AppSync } from "../../apps/sync.ts";
 import { positionAt } from "../../lists/changes.ts";
 import { toAddition } from "../../lists/imports.ts";
@@ -190,10 +190,10 @@ const FAULTS: Readonly<Record<string, CreateServer>> = {
     const sync = new AppSync(store);
     const recordNow = async (kind: "feeds" | "actions", installation: Installation, at: Date) => {
       const { sequence } = await store.apps.state(user, kind, installation, 0);
-      const record = {
+      const record: SyncRecord = {
         kind,
         installation,
-        progress: { since: 0, from: 0, covered: sequence },
+        progress: { kind: "poll", since: 0, from: 0, covered: sequence },
         spellings: [],
         devices: [],
       };
