@@ -24,16 +24,15 @@ import {
 } from "./api/queries.ts";
 import type { Services } from "./api/services.ts";
 import { createSubscriptionHandlers } from "./api/subscriptions.ts";
-import { MAX_ACTIONS_BYTES } from "./apps/app-body.ts";
 import { gpodderRoutes } from "./apps/gpodder/routes.ts";
 import { nextcloudRoutes } from "./apps/nextcloud/routes.ts";
 import { CALLBACK, createOidcLoginHandlers } from "./auth/oidc-login.ts";
+import { createBodyReaders } from "./body-readers.ts";
 import { createHealthHandlers } from "./health.ts";
 import type { Metrics } from "./metrics.ts";
 import { docsRoutes } from "./page/docs-page.ts";
 import { pageRoutes } from "./page/page.ts";
 import { EVENT_STREAM, JSON_API_ATOMIC } from "./wire/dialect.ts";
-import { Parser } from "./wire/parser.ts";
 import { respondContent } from "./wire/respond.ts";
 import { anyQuery, costOfEverything, costOfPage, costOfRows, type Route, route } from "./wire/router.ts";
 
@@ -48,10 +47,10 @@ const CHECK = { access: "open", ignoresAccept: true, query: anyQuery, startsAtOn
 export function createRoutes(services: Services, metrics: Metrics | undefined, isDraining: () => boolean): Route[] {
   const { config } = services;
   const { maxBodyBytes, maxImportBytes } = config.limits;
-  const parser = new Parser(Math.max(maxBodyBytes, MAX_ACTIONS_BYTES));
+  const bodies = createBodyReaders(config);
   const subscriptions = createSubscriptionHandlers(services);
   const podcasts = createPodcastHandlers(services);
-  const opml = createOpmlHandlers(services, parser);
+  const opml = createOpmlHandlers(services, bodies.importFile);
   const appData = createAppDataHandlers(services);
   const me = createMeHandlers(services);
   const health = createHealthHandlers(services, isDraining);
@@ -61,7 +60,7 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
       access: "write",
       dialect: JSON_API_ATOMIC,
       body: { maxBytes: maxBodyBytes },
-      run: createOperationsHandler(services, parser),
+      run: createOperationsHandler(services, bodies.operations),
     }),
 
     route("GET", "/v1/subscriptions", {
@@ -144,8 +143,8 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
     route("GET", "/v1/me/export", { access: "account", cost: costOfEverything, run: me.export }),
     ...accountRoutes(services),
 
-    ...gpodderRoutes(services, parser),
-    ...nextcloudRoutes(services, parser),
+    ...gpodderRoutes(services, bodies),
+    ...nextcloudRoutes(services, bodies),
 
     ...pageRoutes(config),
     ...docsRoutes(services.serverUrlOf),

@@ -162,6 +162,24 @@ describe("account limits", () => {
     assert.equal(await total(), 250);
     assert.equal((await send(1)).status, 429);
   });
+
+  test("limits: operations per minute, files → one per feed, but at least one per KiB", async () => {
+    const server = await start({ EARMARK_OPERATIONS_PER_MINUTE: "30" });
+    const { Authorization } = await newUser(server);
+    const send = async (body: string) => {
+      const headers = { Authorization, "Content-Type": "text/plain" };
+      return (await server.call("POST", "/v1/imports", { headers, body })).status;
+    };
+    const padded = `https://feeds.example/1\n${"# padding\n".repeat(1_000)}`;
+    const feeds = Array.from({ length: 9 }, (_, index) => `https://feeds.example/${index}\n`).join("");
+    for (const [file, status] of [
+      [padded, 200],
+      [padded, 200],
+      [feeds, 200],
+      [padded, 429],
+    ] as const)
+      assert.equal(await send(file), status);
+  });
 });
 
 describe("/v1/me", async () => {

@@ -1,13 +1,11 @@
 import { failure, type RequestFailure } from "../../errors/catalog.ts";
 import { importFeeds } from "../../lists/imports.ts";
 import type { SequenceRange } from "../../lists/list-store.ts";
-import { type Entry, InvalidOpml } from "../../opml/entry.ts";
+import type { Entry } from "../../opml/entry.ts";
 import { opmlSourceOf, writeOpml } from "../../opml/write.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
-import { readBody } from "../wire/body.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import type { Request } from "../wire/exchange.ts";
-import type { Parser } from "../wire/parser.ts";
 import { downloadOf, respondInPieces } from "../wire/respond.ts";
 import { afterBatch, type Call } from "../wire/router.ts";
 import { resolveStateMeta } from "./changes.ts";
@@ -27,7 +25,10 @@ export function requireImportFileType(header: string | undefined): void {
 }
 
 /** Handlers of `/v1/imports` and `/v1/subscriptions.opml`. */
-export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
+export function createOpmlHandlers(
+  { store, clock }: Services,
+  readImportFile: (call: Call<unknown>) => Promise<Entry[]>,
+) {
   return {
     async export(call: Call): Promise<void> {
       const { request, response, caller } = call;
@@ -38,7 +39,7 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
     async import(call: Call<{ readonly dryRun: boolean }>): Promise<void> {
       const { request, response, caller } = call;
       const { dryRun } = call.query;
-      const feeds = await readEntries(call, parser, "import-file");
+      const feeds = await readImportFile(call);
       const isConnected = () => !response.destroyed;
       // A dry run writes nothing, so no write would notice that access was revoked during the upload.
       if (dryRun) await caller.requireAccess();
@@ -62,20 +63,6 @@ export function createOpmlHandlers({ store, clock }: Services, parser: Parser) {
       await respondInPieces(request, response, writeImportResult(imported, dryRun, states), headers);
     },
   };
-}
-
-export async function readEntries(call: Call<unknown>, parser: Parser, kind: "opml" | "import-file"): Promise<Entry[]> {
-  const { request, response, caller, maxBytes } = call;
-  const bytes = await readBody(request, response, maxBytes);
-  const isConnected = () => !response.destroyed;
-  const job = { kind, bytes };
-  return parser
-    .parse(job, request.owner, caller.spend, isConnected, (entries: Entry[]) => entries)
-    .catch((error) => {
-      if (!(error instanceof InvalidOpml)) throw error;
-      const { message: reason, line } = error;
-      throw failure("invalid-opml", { reason, ...(line === undefined ? {} : { meta: { line } }) });
-    });
 }
 
 /** Unlike other requests, an import may already have changed something when the store fails: it may have added feeds. */

@@ -1,70 +1,58 @@
-import { parentPort } from "node:worker_threads";
+import { MessageChannel, type MessagePort, parentPort, workerData } from "node:worker_threads";
 import { type ErrorObject, RequestFailure } from "../../errors/catalog.ts";
-import { parseJson } from "../../jsonapi/json.ts";
-import { InvalidOpml } from "../../opml/entry.ts";
-import { readOperations } from "../api/documents/operations.ts";
-import { APP_READERS, type AppDocument } from "../apps/app-documents.ts";
 import { free } from "./receiving.ts";
 
-/** The worker thread that parses long bodies. It returns the items in pieces, on request. */
+/** The worker thread that parses long bodies. */
 
-export type ParseJob =
-  | {
-      readonly kind: "operations";
-      readonly bytes: Uint8Array;
-      readonly maxOperations: number;
-      readonly basePath: string;
-    }
-  | { readonly kind: "opml" | "import-file" | AppDocument; readonly bytes: Uint8Array };
+/** Reads the items of a body. */
+type Reader = (body: Buffer) => unknown[] | Promise<unknown[]>;
 
-export type ParsedPiece =
-  | { readonly entries: readonly unknown[]; readonly isLast: boolean }
-  | { readonly error: ErrorObject }
-  | { readonly opmlError: string; readonly line: number | undefined }
-  /** The thread ended while parsing. */
-  | { readonly isTooComplex: true };
+/** Where the thread finds the readers. */
+export interface ThreadData {
+  /** The URL of a module that exports `createReaders`, and its argument. */
+  readonly module: string;
+  readonly config: unknown;
+}
 
-export const MORE = "more";
+interface ReaderModule {
+  readonly createReaders: (config: unknown) => Readonly<Record<string, Reader>>;
+}
 
+export interface Job {
+  /** The name of its reader. */
+  readonly kind: string;
+  readonly bytes: Uint8Array;
+}
+
+export type Reply =
+  /** The items wait in the port, in this many arrays. */
+  | { readonly kind: "parsed"; readonly pieces: MessagePort; readonly count: number }
+  | { readonly kind: "rejected"; readonly error: ErrorObject };
+
+/** So many are received in a few milliseconds. */
 const PIECE_ITEMS = 1_000;
-/** An operation with 20 folders has 29 values. */
-const VALUES_PER_OPERATION = 32;
 
-let parsed: readonly unknown[] = [];
-let returned = 0;
+const { module, config } = workerData as ThreadData;
+const { createReaders }: ReaderModule = await import(module);
+const readers = createReaders(config);
 
-parentPort?.on("message", async (message: ParseJob | typeof MORE) => {
-  parentPort?.postMessage(message === MORE ? nextPiece() : await start(message));
+parentPort?.on("message", async ({ kind, bytes }: Job) => {
+  try {
+    const items = await readers[kind]?.(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    handOver(items ?? []);
+  } catch (error) {
+    if (!(error instanceof RequestFailure)) throw error;
+    parentPort?.postMessage({ kind: "rejected", error: error.error } satisfies Reply);
+  } finally {
+    free(bytes);
+  }
 });
 
-async function start(job: ParseJob): Promise<ParsedPiece> {
-  returned = 0;
-  try {
-    parsed = await parse(job);
-    return nextPiece();
-  } catch (error) {
-    if (error instanceof RequestFailure) return { error: error.error };
-    if (error instanceof InvalidOpml) return { opmlError: error.message, line: error.line };
-    throw error;
-  } finally {
-    free(job.bytes);
-  }
-}
-
-/** Loads the readers of files on demand: without them, the thread starts in two thirds of the time. */
-async function parse(job: ParseJob): Promise<readonly unknown[]> {
-  if (job.kind === "opml") return (await import("../../opml/read.ts")).readOpml(job.bytes);
-  if (job.kind === "import-file") return (await import("../../opml/read-import-file.ts")).readImportFile(job.bytes);
-  const body = Buffer.from(job.bytes.buffer, job.bytes.byteOffset, job.bytes.byteLength);
-  if (job.kind !== "operations") return APP_READERS[job.kind](body);
-  const { maxOperations, basePath } = job;
-  return readOperations(parseJson(body, VALUES_PER_OPERATION * maxOperations), maxOperations, basePath);
-}
-
-function nextPiece(): ParsedPiece {
-  const from = returned;
-  returned += PIECE_ITEMS;
-  const piece = { entries: parsed.slice(from, returned), isLast: returned >= parsed.length };
-  if (piece.isLast) parsed = [];
-  return piece;
+/** The main thread takes the items out of the port when it has time for them; this one can parse the next body. */
+function handOver(items: readonly unknown[]): void {
+  const { port1, port2 } = new MessageChannel();
+  const count = Math.ceil(items.length / PIECE_ITEMS);
+  for (let start = 0; start < items.length; start += PIECE_ITEMS)
+    port1.postMessage(items.slice(start, start + PIECE_ITEMS));
+  parentPort?.postMessage({ kind: "parsed", pieces: port2, count } satisfies Reply, [port2]);
 }

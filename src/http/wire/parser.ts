@@ -1,161 +1,129 @@
-import { Worker } from "node:worker_threads";
+import { receiveMessageOnPort, Worker } from "node:worker_threads";
 import { failure, RequestFailure } from "../../errors/catalog.ts";
-import { InvalidOpml } from "../../opml/entry.ts";
 import { FairQueue } from "../../util/fair-queue.ts";
 import { nextReply } from "../../util/worker-reply.ts";
-import { MORE, type ParsedPiece, type ParseJob } from "./parser-worker.ts";
+import type { Job, Reply, ThreadData } from "./parser-worker.ts";
 import type { Owner } from "./run-queue.ts";
 
-type Spend = (operations: number) => Promise<void> | void;
-
+/** With one thread, all bodies would wait while the worst one is parsed. */
+const THREADS = 2;
 /** Maximum time to parse one body. */
-const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 5_000;
 /**
- * Heap limit of the thread: a base, plus a multiple of the longest body. It is several times what the worst body needs,
+ * Heap limit of a thread: a base, plus a multiple of the longest body. It is several times what the worst body needs,
  * because a thread that reaches its limit may crash the process. The parsers have limits of their own, which bound memory.
  */
 const BASE_MIB = 64;
 const HEAP_PER_BYTE = 24;
 /** After a longer body the thread exits, because V8 would keep what the body needed until the next one. */
 const HUGE_BYTES = 6 * 1024 * 1024;
-/** An idle thread exits after this time. */
-const IDLE_MS = 10_000;
 
-/** Bodies up to this length have a separate thread, so that they do not wait for longer ones. */
-const MEDIUM_BYTES = 1024 * 1024;
-/**
- * How many parsed bodies of a thread may be in use. Node accepts one connection per iteration of the event loop: if a
- * burst of bodies were parsed faster than it can be written, the main thread would be busy with their contents while
- * new clients wait to be rejected.
- */
-const MAX_IN_USE = 8;
-
-interface QueuedJob {
-  readonly job: ParseJob;
+/** Who sent a body. */
+export interface Sender {
+  readonly owner: Owner;
   /** False when the client has disconnected. */
   readonly isConnected: () => boolean;
-  readonly use: (items: readonly unknown[]) => void;
+  /** Waits for a turn, for each piece of the items. */
+  readonly step: () => Promise<void> | undefined;
+}
+
+interface QueuedJob {
+  readonly job: Job;
+  readonly sender: Sender;
+  readonly resolve: (reply: Reply) => void;
   readonly reject: (error: unknown) => void;
 }
 
-/** Parses long bodies in worker threads, so that none of them blocks other requests. */
+/**
+ * Parses long bodies in worker threads, so that none of them blocks other requests. Owners take turns, and each has one
+ * body parsed at a time. A body that takes too long ends only its thread.
+ */
 export class Parser {
-  readonly #medium: ParserThread;
-  readonly #long: ParserThread;
+  readonly #threads: readonly ParserThread[];
+  readonly #queue = new FairQueue<Owner, QueuedJob>();
+  readonly #owners = new Set<Owner>();
 
-  constructor(maxBytes: number) {
-    this.#medium = new ParserThread(maxBytes);
-    this.#long = new ParserThread(maxBytes);
+  constructor(readers: ThreadData, maxBytes: number) {
+    const heapMib = BASE_MIB + Math.ceil((HEAP_PER_BYTE * maxBytes) / 2 ** 20);
+    this.#threads = Array.from({ length: THREADS }, () => new ParserThread(readers, heapMib));
   }
 
-  /**
-   * Passes the items of a body, in order, to `use` and returns its result. The body's buffer is detached. Parsing takes
-   * time whatever the body contains, so it counts as at least one operation per KiB towards the caller's rate limit.
-   */
-  async parse<Item, Result>(
-    job: ParseJob,
-    owner: Owner,
-    spend: Spend,
-    isConnected: () => boolean,
-    use: (items: Item[]) => Result | Promise<Result>,
-  ): Promise<Result> {
-    const { length } = job.bytes;
-    const cost = Math.ceil(length / 1_024);
-    await spend(cost);
-    const thread = length > MEDIUM_BYTES ? this.#long : this.#medium;
-    return thread.parse(job, owner, isConnected, async (items) => {
-      if (items.length > cost) await spend(items.length - cost);
-      return use(items as Item[]);
+  /** The items of a body, in order. The body's buffer is detached. */
+  async parse(job: Job, sender: Sender): Promise<unknown[]> {
+    const reply = await new Promise<Reply>((resolve, reject) => {
+      this.#queue.push(sender.owner, { job, sender, resolve, reject });
+      this.#parseNext();
     });
+    if (reply.kind === "rejected") throw new RequestFailure(reply.error);
+    try {
+      const items: unknown[] = [];
+      for (let count = 0; count < reply.count; count += 1) {
+        await sender.step();
+        requireConnected(sender);
+        const piece: { readonly message: unknown[] } | undefined = receiveMessageOnPort(reply.pieces);
+        for (const item of piece?.message ?? []) items.push(item);
+      }
+      return items;
+    } finally {
+      reply.pieces.close();
+    }
+  }
+
+  #parseNext(): void {
+    const thread = this.#threads.find(({ isBusy }) => !isBusy);
+    const next = thread && this.#queue.shift((owner) => !this.#owners.has(owner));
+    if (thread === undefined || next === undefined) return;
+    const { job, sender, resolve, reject } = next;
+    this.#owners.add(sender.owner);
+    const parse = async () => {
+      requireConnected(sender);
+      return await thread.parse(job);
+    };
+    const done = parse().finally(() => {
+      this.#owners.delete(sender.owner);
+      this.#parseNext();
+    });
+    done.then(resolve, reject);
   }
 }
 
-/**
- * A thread that parses one body at a time; owners take turns. A body that takes too long terminates only the thread.
- */
+/** Parses one body at a time. */
 class ParserThread {
+  readonly #readers: ThreadData;
   readonly #heapMib: number;
-  readonly #queue = new FairQueue<Owner, QueuedJob>();
-  #inUse = 0;
-  #isRunning = false;
   #worker: Worker | undefined;
-  #idle: NodeJS.Timeout | undefined;
+  isBusy = false;
 
-  constructor(maxBytes: number) {
-    this.#heapMib = BASE_MIB + Math.ceil((HEAP_PER_BYTE * maxBytes) / 2 ** 20);
+  constructor(readers: ThreadData, heapMib: number) {
+    this.#readers = readers;
+    this.#heapMib = heapMib;
   }
 
-  parse<Result>(
-    job: ParseJob,
-    owner: Owner,
-    isConnected: () => boolean,
-    use: (items: readonly unknown[]) => Promise<Result>,
-  ): Promise<Result> {
-    return new Promise((resolve, reject) => {
-      const useOne = (items: readonly unknown[]) => {
-        this.#inUse += 1;
-        const done = use(items).finally(() => {
-          this.#inUse -= 1;
-          this.#run();
-        });
-        done.then(resolve, reject);
-      };
-      this.#queue.push(owner, { job, isConnected, use: useOne, reject });
-      this.#run();
-    });
-  }
-
-  #run(): void {
-    if (!this.#isRunning) void this.#parseQueue();
-  }
-
-  async #parseQueue(): Promise<void> {
-    this.#isRunning = true;
-    clearTimeout(this.#idle);
-    while (this.#inUse < MAX_IN_USE) {
-      const next = this.#queue.shift();
-      if (next === undefined) break;
-      try {
-        next.use(await this.#parseNow(next.job, next.isConnected));
-      } catch (error) {
-        next.reject(error);
-      }
-    }
-    this.#isRunning = false;
-    this.#exitWhenIdle();
-  }
-
-  async #parseNow(job: ParseJob, isConnected: () => boolean): Promise<readonly unknown[]> {
-    if (!isConnected()) throw failure("body-incomplete");
-    const worker = this.#worker ?? this.#start();
+  async parse(job: Job): Promise<Reply> {
+    this.#worker ??= this.#start();
+    const worker = this.#worker;
+    this.isBusy = true;
     const isHuge = job.bytes.length > HUGE_BYTES;
     const timer = setTimeout(() => void worker.terminate(), TIMEOUT_MS);
-    try {
-      const items: unknown[] = [];
-      let piece = await ask(worker, job);
-      for (;;) {
-        if ("error" in piece) throw new RequestFailure(piece.error);
-        if ("opmlError" in piece) throw new InvalidOpml(piece.opmlError, piece.line);
-        if ("isTooComplex" in piece) throw tooComplex(job);
-        for (const item of piece.entries) items.push(item);
-        if (piece.isLast) return items;
-        if (!isConnected()) throw failure("body-incomplete");
-        piece = await ask(worker, MORE);
-      }
-    } finally {
-      clearTimeout(timer);
-      if (isHuge) {
-        this.#worker = undefined;
-        await worker.terminate();
-      }
-    }
+    worker.ref();
+    worker.postMessage(job, transferable(job.bytes));
+    const reply = await nextReply<Reply | undefined>(worker, () => undefined);
+    clearTimeout(timer);
+    if (isHuge) await worker.terminate();
+    // A thread without work must not keep the process alive.
+    worker.unref();
+    this.isBusy = false;
+    // If the thread ends without a reply, the body is the cause.
+    if (reply === undefined)
+      throw failure("document-too-complex", { reason: "parsing took too long. Split it into several requests" });
+    return reply;
   }
 
   #start(): Worker {
     const worker = new Worker(new URL("./parser-worker.ts", import.meta.url), {
+      workerData: this.#readers,
       resourceLimits: { maxOldGenerationSizeMb: this.#heapMib, maxYoungGenerationSizeMb: 16 },
     });
-    this.#worker = worker;
     // Without a listener, a thread that runs out of memory while idle would end the process.
     for (const event of ["error", "exit"]) {
       worker.on(event, () => {
@@ -164,28 +132,10 @@ class ParserThread {
     }
     return worker;
   }
-
-  /** A thread without work must not keep the process alive, nor hold its memory for long. */
-  #exitWhenIdle(): void {
-    const worker = this.#worker;
-    worker?.unref();
-    this.#idle = setTimeout(() => {
-      this.#worker = undefined;
-      void worker?.terminate();
-    }, IDLE_MS).unref();
-  }
 }
 
-function tooComplex({ kind }: ParseJob): Error {
-  if (kind === "opml" || kind === "import-file") return new InvalidOpml("Parsing the file took too long");
-  return failure("document-too-complex", { reason: "parsing took too long. Split it into several requests" });
-}
-
-/** If the thread ends without a reply, the body it was parsing is the cause. */
-function ask(worker: Worker, message: ParseJob | typeof MORE): Promise<ParsedPiece> {
-  worker.ref();
-  worker.postMessage(message, message === MORE ? [] : transferable(message.bytes));
-  return nextReply<ParsedPiece>(worker, () => ({ isTooComplex: true }));
+function requireConnected({ isConnected }: Sender): void {
+  if (!isConnected()) throw failure("body-incomplete");
 }
 
 /** The memory of a body moves to the thread, unless it is part of a shared buffer. */

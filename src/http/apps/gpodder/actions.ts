@@ -9,6 +9,8 @@ import { failure } from "../../../errors/catalog.ts";
 import { isObject } from "../../../util/is-object.ts";
 import { readSince, readTimestamp, readWholeNumber, writeTimestamp } from "./values.ts";
 
+/** Some apps upload their whole history in one request. */
+export const MAX_ACTIONS_BYTES = 32 * 1024 * 1024;
 /** Maximum number of actions in a request. */
 export const MAX_UPLOADED_ACTIONS = 100_000;
 

@@ -2,13 +2,12 @@ import type { Installation } from "../../../apps/app-store.ts";
 import type { UploadResult } from "../../../apps/sync.ts";
 import { subscriptionBatches } from "../../../lists/list-store.ts";
 import { opmlSourceOf, writeOpml } from "../../../opml/write.ts";
-import { OPML_TYPE, readEntries } from "../../api/imports.ts";
+import { OPML_TYPE } from "../../api/imports.ts";
 import type { Services } from "../../api/services.ts";
 import { clearAppCookie } from "../../auth/app-authentication.ts";
 import type { Principal } from "../../wire/access.ts";
 import { readJson } from "../../wire/body.ts";
 import { type Dialect, GPODDER } from "../../wire/dialect.ts";
-import type { Parser } from "../../wire/parser.ts";
 import { respond, respondCompressed, respondEmptyOk, respondInPieces } from "../../wire/respond.ts";
 import {
   afterBatch,
@@ -19,8 +18,8 @@ import {
   type Route,
   route,
 } from "../../wire/router.ts";
-import { MAX_ACTIONS_BYTES, readAppDocument } from "../app-body.ts";
-import { readActionsQuery, writeActions } from "./actions.ts";
+import type { AppBodyReaders } from "../app-bodies.ts";
+import { MAX_ACTIONS_BYTES, readActionsQuery, writeActions } from "./actions.ts";
 import { readDevice, writeDevices, writeSyncGroups } from "./devices.ts";
 import {
   requireDisjoint,
@@ -47,11 +46,11 @@ export function appOf({ app }: Principal): Installation {
 }
 
 /** The part of the gPodder API that apps use with self-hosted servers. */
-export function gpodderRoutes(services: Services, parser: Parser): Route[] {
+export function gpodderRoutes(services: Services, bodies: AppBodyReaders): Route[] {
   const { maxBodyBytes, maxImportBytes } = services.config.limits;
-  const sync = createSyncHandlers(services, parser, GPODDER);
+  const sync = createSyncHandlers(services, bodies, GPODDER);
   const devices = createDeviceHandlers(services);
-  const lists = createListHandlers(services, parser);
+  const lists = createListHandlers(services, bodies);
   const get = (path: string, run: (call: Call) => Promise<void>) =>
     route("GET", path, { access: "read", dialect: GPODDER, query: anyQuery, run });
   const getAll = (path: string, run: (call: Call) => Promise<void>) =>
@@ -94,8 +93,8 @@ export function gpodderRoutes(services: Services, parser: Parser): Route[] {
     getAll(`${list}.txt`, lists.sendLines),
     getAll(`${list}.opml`, lists.sendOpml),
     ...(["PUT", "POST"] as const).flatMap((method) => [
-      write(method, `${list}.json`, maxBodyBytes, lists.replace("feed-list")),
-      write(method, `${list}.txt`, maxBodyBytes, lists.replace("feed-lines")),
+      write(method, `${list}.json`, maxBodyBytes, lists.replaceWithUrls),
+      write(method, `${list}.txt`, maxBodyBytes, lists.replaceWithLines),
       write(method, `${list}.opml`, maxImportBytes, lists.replaceWithOpml),
     ]),
 
@@ -130,7 +129,12 @@ function emptyRoutes(): Route[] {
 }
 
 /** Sync of feeds and episode actions, which both APIs have in common. */
-export function createSyncHandlers({ apps, clock }: Services, parser: Parser, dialect: Dialect, write = writeActions) {
+export function createSyncHandlers(
+  { apps, clock }: Services,
+  bodies: AppBodyReaders,
+  dialect: Dialect,
+  write = writeActions,
+) {
   /** The result lists every URL that the server has rewritten: thousands if an app sends its URLs with whitespace. */
   const sendUploadResult = async ({ request, response }: Call, { timestamp, rewritten }: UploadResult) => {
     const chunks = writeUploadResult(timestamp, rewritten);
@@ -153,13 +157,10 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
 
     async changeFeeds(call: Call): Promise<void> {
       const { caller } = call;
-      const uploaded = await readAppDocument(call, parser, "feed-changes", async (documents) => {
-        const [changes = { add: [], remove: [] }] = documents;
-        if (dialect === GPODDER) requireDisjoint(changes);
-        await caller.spend(changes.add.length + changes.remove.length);
-        return apps.changeFeeds(caller, appOf(caller), changes, clock());
-      });
-      await sendUploadResult(call, uploaded);
+      const [changes = { add: [], remove: [] }] = await bodies.feedChanges(call);
+      if (dialect === GPODDER) requireDisjoint(changes);
+      await caller.spend(changes.add.length + changes.remove.length);
+      await sendUploadResult(call, await apps.changeFeeds(caller, appOf(caller), changes, clock()));
     },
 
     async actions(call: Call<{ readonly since: number; readonly podcast?: string | undefined }>): Promise<void> {
@@ -174,10 +175,8 @@ export function createSyncHandlers({ apps, clock }: Services, parser: Parser, di
 
     async addActions(call: Call): Promise<void> {
       const { caller } = call;
-      const uploaded = await readAppDocument(call, parser, "actions", (actions) =>
-        apps.addActions(caller, appOf(caller), actions, clock()),
-      );
-      await sendUploadResult(call, uploaded);
+      const actions = await bodies.actions(call);
+      await sendUploadResult(call, await apps.addActions(caller, appOf(caller), actions, clock()));
     },
   };
 }
@@ -214,7 +213,7 @@ function createDeviceHandlers({ apps, store, clock }: Services) {
 }
 
 /** The simple API: whole lists in several formats. */
-function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
+function createListHandlers({ apps, store, clock }: Services, bodies: AppBodyReaders) {
   const send = async (
     call: Call,
     write: (pages: ReturnType<typeof subscriptionBatches>) => AsyncGenerator<string>,
@@ -244,14 +243,12 @@ function createListHandlers({ apps, store, clock }: Services, parser: Parser) {
       const file = () => writeOpml(opmlSourceOf(store, call.caller.user, afterBatch(call)), clock());
       return send(call, file, OPML);
     },
-    replace: (kind: "feed-list" | "feed-lines") => (call: Call) =>
-      readAppDocument(call, parser, kind, (urls) => replaceWith(call, urls)),
+    replaceWithUrls: async (call: Call) => replaceWith(call, await bodies.feedList(call)),
+    replaceWithLines: async (call: Call) => replaceWith(call, await bodies.feedLines(call)),
     async replaceWithOpml(call: Call): Promise<void> {
-      const entries = await readEntries(call, parser, "opml");
-      await replaceWith(
-        call,
-        entries.map(({ feedUrl }) => feedUrl),
-      );
+      const entries = await bodies.opml(call);
+      const urls = entries.map(({ feedUrl }) => feedUrl);
+      await replaceWith(call, urls);
     },
   };
 }

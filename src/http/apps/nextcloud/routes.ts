@@ -10,11 +10,10 @@ import { retryAfter } from "../../auth/authenticate.ts";
 import { toFailure, userAgentOf } from "../../auth/sign-in.ts";
 import { readBody } from "../../wire/body.ts";
 import { NEXTCLOUD } from "../../wire/dialect.ts";
-import type { Parser } from "../../wire/parser.ts";
 import { respond, respondContent } from "../../wire/respond.ts";
 import { anyQuery, type Call, type Method, type Route, route } from "../../wire/router.ts";
-import { MAX_ACTIONS_BYTES } from "../app-body.ts";
-import { readActionsQuery } from "../gpodder/actions.ts";
+import type { AppBodyReaders } from "../app-bodies.ts";
+import { MAX_ACTIONS_BYTES, readActionsQuery } from "../gpodder/actions.ts";
 import { createSyncHandlers } from "../gpodder/routes.ts";
 import { readSince } from "../gpodder/values.ts";
 import { writeNextcloudActions } from "./actions.ts";
@@ -30,8 +29,8 @@ const LOCAL = { name: "earmark", password: "earmark" };
 const DENIED = JSON.stringify({ message: "Access was denied." });
 
 /** The API of gPodder Sync for Nextcloud, and the sign-in of a Nextcloud server. */
-export function nextcloudRoutes(services: Services, parser: Parser): Route[] {
-  const sync = createSyncHandlers(services, parser, NEXTCLOUD, writeNextcloudActions);
+export function nextcloudRoutes(services: Services, bodies: AppBodyReaders): Route[] {
+  const sync = createSyncHandlers(services, bodies, NEXTCLOUD, writeNextcloudActions);
   const login = createLoginHandlers(services);
   const { maxBodyBytes } = services.config.limits;
   const write = (path: string, maxBytes: number, run: (call: Call) => Promise<void>) =>
