@@ -3,8 +3,7 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { startWithAccounts, targetsOf } from "../test/support/access.ts";
 import { AccessMatrix } from "../test/support/access-matrix.ts";
 import { startPostgres } from "../test/support/postgres.ts";
-import type { Findings, ReliabilityTest, Run } from "./support/run.ts";
-import { joinFindings } from "./support/run-all.ts";
+import { type Findings, joinFindings, type ReliabilityTest, type Run } from "./support/run.ts";
 
 type Door = readonly [method: string, url: string];
 

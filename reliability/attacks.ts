@@ -10,8 +10,7 @@ import type { AttackOrder, AttackReport } from "./support/attacker.ts";
 import type { Use, UseOrder } from "./support/bystander.ts";
 import { ClientProcess } from "./support/client-process.ts";
 import { limitMemory } from "./support/memory-limit.ts";
-import { type Findings, preloading, type ReliabilityTest, type Run, serve, stop } from "./support/run.ts";
-import { joinFindings } from "./support/run-all.ts";
+import { type Findings, joinFindings, preloading, type ReliabilityTest, type Run, serve, stop } from "./support/run.ts";
 
 const CGROUP_MIB = 512;
 const MAX_MIB = 450;

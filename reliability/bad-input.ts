@@ -3,9 +3,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { readPeakMiB, readResidentMiB } from "../bench/usage.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import type { RunningServer } from "../test/support/process.ts";
-import { type Hostile, KINDS, type Kind, MAX_BODY_BYTES, MAX_OPERATIONS } from "./bad-input-requests.ts";
-import { type Findings, preloading, type ReliabilityTest, type Run, serve } from "./support/run.ts";
-import { joinFindings } from "./support/run-all.ts";
+import {
+  type Hostile,
+  KINDS,
+  MAX_BODY_BYTES,
+  MAX_OPERATIONS,
+  sizes,
+  structures,
+  variantsOf,
+} from "./bad-input-requests.ts";
+import { type Findings, joinFindings, preloading, type ReliabilityTest, type Run, serve } from "./support/run.ts";
 
 const [QUICK, FULL] = [100, 10_000];
 const AT_ONCE = 16;
@@ -22,71 +29,80 @@ export const badInput: ReliabilityTest = {
   promises: ["P5", "P6"],
   async check(run) {
     const server = await serve(run, { ...SETTINGS, DATABASE_URL: `file:${run.folder}/earmark.db` });
-    const findings = [await sendAll(run, server, KINDS)];
+    const findings = [await sendAll(run, server, requestsOf(run))];
     if (!run.isQuick) {
       const postgres = await startPostgres([], run.onEnd);
       const other = await serve(run, { ...SETTINGS, DATABASE_URL: await postgres.database() });
       // The other kinds never reach the store.
-      const kinds = KINDS.filter(({ name }) => /structures|texts|uploads/.test(name));
-      findings.push(await sendAll(run, other, kinds, " on PostgreSQL"));
+      const kinds = requestsOf(run).filter(({ name }) => /structures|texts|uploads/.test(name));
+      findings.push(await sendAll(run, other, kinds));
     }
     return joinFindings(findings);
   },
   control: {
     name: "a server that returns 500 for some targets",
     async check(run) {
-      const server = await serve(run, { DATABASE_URL: `file:${run.folder}/earmark.db`, NODE_OPTIONS: breaking("%") });
+      const server = await serve(run, { DATABASE_URL: `file:${run.folder}/earmark.db`, NODE_OPTIONS: BROKEN });
       return sendAll(
         run,
         server,
-        KINDS.filter(({ name }) => name.startsWith("queries")),
+        requestsOf(run).filter(({ name }) => name === "queries and paths"),
       );
     },
   },
 };
 
-/** Makes the server fail every request whose target contains `text`. */
-function breaking(text: string): string {
-  return preloading(`import { Server } from "node:http";
+/** Fails every request whose target contains a percent sign. */
+const BROKEN = preloading(`import { Server } from "node:http";
 const { emit } = Server.prototype;
 Server.prototype.emit = function (name, request, response) {
-  if (name !== "request" || !request.url.includes("${text}")) return emit.apply(this, arguments);
+  if (name !== "request" || !request.url.includes("%")) return emit.apply(this, arguments);
   response.writeHead(500).end();
   return true;
 };`);
+
+interface Requests {
+  readonly name: string;
+  readonly all: Iterable<Hostile>;
+  readonly atOnce: number;
 }
 
-async function sendAll(run: Run, server: RunningServer, kinds: readonly Kind[], where = ""): Promise<Findings> {
-  const count = run.isQuick ? QUICK : FULL;
+function requestsOf({ isQuick, seed, random }: Run): readonly Requests[] {
+  const count = isQuick ? QUICK : FULL;
+  return [
+    { name: "structures", all: structures(count, seed), atOnce: AT_ONCE },
+    { name: "sizes", all: sizes(count, random), atOnce: AT_ONCE },
+    ...KINDS.map((kind) => ({ name: kind.name, all: variantsOf(kind, count, random), atOnce: kind.atOnce ?? AT_ONCE })),
+  ];
+}
+
+async function sendAll(run: Run, server: RunningServer, kinds: readonly Requests[]): Promise<Findings> {
   const violations: string[] = [];
-  const statuses = new Map<string, number>();
-  for (const kind of kinds) {
-    run.log(`${kind.name}${where}`);
-    const requests = Iterator.from(kind.make(count, run.seed, run.random));
+  const counts: Record<string, number> = { "2xx": 0, "4xx": 0, "505": 0, "5xx": 0 };
+  for (const { name, all, atOnce } of kinds) {
+    run.log(name);
+    const requests = Iterator.from(all);
     const send = async () => {
       for (const request of requests) {
         const response = await exchange(server.port, request);
         for (const { status } of readResponses(response)) {
-          const kindOfStatus = status === 505 ? "505" : `${Math.floor(status / 100)}xx`;
-          statuses.set(kindOfStatus, (statuses.get(kindOfStatus) ?? 0) + 1);
+          const kind = status === 505 ? "505" : `${Math.floor(status / 100)}xx`;
+          counts[kind] = (counts[kind] ?? 0) + 1;
         }
         const words = judge(request, response);
-        if (words !== undefined) violations.push(`${kind.name}${where}: ${words}, to ${show(request.bytes)}`);
+        if (words !== undefined) violations.push(`${name}: ${words}, to ${show(request.bytes)}`);
       }
     };
-    await Promise.all(Array.from({ length: kind.atOnce ?? AT_ONCE }, send));
-    if (!(await isResponsive(server.port))) violations.push(`after ${kind.name}${where} the server is not responsive`);
+    await Promise.all(Array.from({ length: atOnce }, send));
+    if (!(await isResponsive(server.port))) violations.push(`after ${name} the server is not responsive`);
   }
   const pid = server.child.pid ?? 0;
-  const peak = readPeakMiB(pid) || readResidentMiB(pid);
-  if (peak > MAX_MIB) violations.push(`${Math.round(peak)} MiB of memory${where}`);
+  const peak = Math.round(readPeakMiB(pid) || readResidentMiB(pid));
+  if (peak > MAX_MIB) violations.push(`${peak} MiB of memory`);
   const failed = server.output().match(/"level":[56]0/g)?.length ?? 0;
-  if (failed > 0) violations.push(`${failed} errors in the log${where}`);
-  const shown = ["2xx", "4xx", "505", "5xx"].map((status) => `${statuses.get(status) ?? 0} × ${status}`).join(", ");
-  return {
-    figures: `${kinds.length} kinds × ${count.toLocaleString("en")} requests${where}: ${shown}, at most ${Math.round(peak)} MiB`,
-    violations,
-  };
+  if (failed > 0) violations.push(`${failed} errors in the log`);
+  const shown = Object.entries(counts).map(([status, count]) => `${count} × ${status}`);
+  return { figures: `${kinds.length} kinds of requests: ${shown.join(", ")}, at most ${peak} MiB`, violations };
 }
 
 /**
@@ -121,7 +137,7 @@ interface ParsedResponse {
 }
 
 /** All responses of one connection. */
-export function readResponses(bytes: Buffer | undefined): ParsedResponse[] {
+function readResponses(bytes: Buffer | undefined): ParsedResponse[] {
   const responses: ParsedResponse[] = [];
   for (let rest = bytes ?? Buffer.alloc(0); rest.length > 0; ) {
     const end = rest.indexOf("\r\n\r\n");
@@ -141,7 +157,7 @@ function lengthOf(head: string, bytes: Buffer, start: number): number {
 }
 
 /** What is wrong with the response, if anything. */
-export function judge({ document, mayGoUnanswered }: Hostile, received: Buffer | undefined): string | undefined {
+function judge({ document, mayGoUnanswered }: Hostile, received: Buffer | undefined): string | undefined {
   if (received === undefined) return "the response does not end";
   const responses = readResponses(received);
   if (responses.length === 0 && mayGoUnanswered !== true) return "no response";

@@ -1,12 +1,11 @@
+import { rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
 import type { RunningServer } from "../test/support/process.ts";
 import { callServer } from "../test/support/server.ts";
-import { type Defect, withDefect } from "./faults/settings.ts";
-import { walkList } from "./support/api.ts";
+import { readList } from "./support/api.ts";
 import { Ledger } from "./support/ledger.ts";
-import { type Findings, type ReliabilityTest, type Run, serve } from "./support/run.ts";
-import { runAll } from "./support/run-all.ts";
+import { type Findings, type ReliabilityTest, type Run, runAll, serve } from "./support/run.ts";
 import { findInconsistencies, postgresTarget, sqliteTarget, type TargetDb } from "./support/target-db.ts";
 
 const CLIENTS = 8;
@@ -15,102 +14,105 @@ const EARLIEST_MS = 60;
 const LATEST_MS = 1_500;
 const QUICK_LATEST_MS = 400;
 const READY_MS = 2_000;
-/** A defect shows when a kill comes between a response and its commit, so the control needs several rounds. */
-export const UNTIL_FOUND = 20;
 
-export const KILL: ReliabilityTest = {
+export const kill: ReliabilityTest = {
   name: "kill -9 under bulk load",
   promises: ["P1", "P2"],
   async check(run) {
-    const server = await startPostgres([], run.onEnd);
+    const database = await startPostgres([], run.onEnd);
+    const sqlite = { count: run.isQuick ? 3 : 20, leastConfirmed: run.isQuick ? 1 : 50_000 };
+    const postgres = { count: run.isQuick ? 2 : 10, database };
     return runAll([
-      killAgainAndAgain(run, sqliteTarget(`${run.folder}/earmark.db`), run.isQuick ? 3 : 20, {
-        leastAcknowledged: run.isQuick ? 1 : 50_000,
-      }),
-      killAgainAndAgain(run, await postgresTarget(server), run.isQuick ? 2 : 10, { server }),
+      killRepeatedly(run, sqliteTarget(`${run.folder}/earmark.db`), bulkClients, sqlite),
+      killRepeatedly(run, await postgresTarget(database), bulkClients, postgres),
     ]);
   },
   control: {
-    name: "a server that responds before its commit",
+    name: "the write-ahead log is lost",
     check: (run) =>
-      killAgainAndAgain(run, sqliteTarget(`${run.folder}/earmark.db`), UNTIL_FOUND, {
-        defect: "response before the commit",
-      }),
+      killRepeatedly(run, sqliteTarget(`${run.folder}/earmark.db`), bulkClients, { count: 1, losesLog: true }),
   },
 };
 
-interface Options {
-  readonly leastAcknowledged?: number;
-  readonly defect?: Defect;
-  /** Every third round kills the database server instead. */
-  readonly server?: PostgresServer;
+/** Clients of a server that is killed. */
+export interface Clients {
+  /** Changes that the server has confirmed so far. */
+  confirmed(): number;
+  /** Uses the server until it is gone, or until `isStopped`. */
+  use(server: RunningServer, isStopped: () => boolean): Promise<unknown>;
+  /** What is wrong on a server that is running again. */
+  check(db: TargetDb, port: number): Promise<string[]>;
+  /** What is wrong at the end. */
+  end(port: number): Promise<string[]>;
 }
 
-/** Kills the server under load, round after round, and checks the list after each. */
-export async function killAgainAndAgain(
+interface Kills {
+  readonly count: number;
+  /** More kills until so many changes are confirmed. */
+  readonly leastConfirmed?: number;
+  /** Every third round kills this server instead. */
+  readonly database?: PostgresServer;
+  /** What a server without durable commits would do. */
+  readonly losesLog?: true;
+}
+
+/** Kills the server under load, round after round, and checks the database after each. */
+export async function killRepeatedly(
   run: Run,
   db: TargetDb,
-  rounds: number,
-  { leastAcknowledged = 1, defect, server: database }: Options = {},
+  createClients: () => Clients,
+  { count, leastConfirmed = 1, database, losesLog }: Kills,
 ): Promise<Findings> {
-  const ledger = new Ledger();
+  const clients = createClients();
   const violations: string[] = [];
   const readyMs: number[] = [];
-  let [kills, databaseKills] = [0, 0];
-  const start = async (round: number) => {
-    // Every other round checkpoints constantly, so that kills hit checkpoints too.
-    const change = defect ?? (round % 2 === 1 ? "small log" : undefined);
+  let databaseKills = 0;
+  const start = async () => {
     const started = performance.now();
-    const server = await serve(run, { DATABASE_URL: db.url, ...(change === undefined ? {} : withDefect(change)) });
+    const server = await serve(run, { DATABASE_URL: db.url });
     await callServer(server.port, "GET", "/readyz");
     readyMs.push(performance.now() - started);
     return server;
   };
-  let server = await start(0);
-  for (let round = 1; round <= rounds || ledger.acknowledged.size < leastAcknowledged; round += 1) {
-    run.log(`${db.engine}, round ${round}: ${ledger.acknowledged.size} acknowledged`);
-    const before = ledger.acknowledged.size;
-    const load = startLoad(server, ledger);
-    kills += 1;
+  let server = await start();
+  let round = 1;
+  for (; round <= count || clients.confirmed() < leastConfirmed; round += 1) {
+    run.log(`${db.engine}, round ${round}: ${clients.confirmed()} confirmed`);
+    const before = clients.confirmed();
+    let isStopped = false;
+    const used = clients.use(server, () => isStopped);
     // On a busy machine nothing may be in flight yet.
-    while (ledger.acknowledged.size === before && server.child.exitCode === null) await sleep(5);
+    while (clients.confirmed() === before && server.child.exitCode === null) await sleep(5);
     await sleep(EARLIEST_MS + run.random() * ((run.isQuick ? QUICK_LATEST_MS : LATEST_MS) - EARLIEST_MS));
     if (database !== undefined && round % 3 === 2) {
       databaseKills += 1;
       await database.stop("immediate");
       await database.start();
       await sleep(EARLIEST_MS);
-      load.stop();
-      await load.ended;
+      isStopped = true;
+      await used;
     } else {
       server.child.kill("SIGKILL");
-      await Promise.all([load.ended, server.ended]);
-      server = await start(round);
+      isStopped = true;
+      await Promise.all([used, server.ended]);
+      if (losesLog) rmSync(`${new URL(db.url).pathname}-wal`);
+      server = await start();
     }
-    const rows = await db.inspect();
-    const list = await walkList(server.port);
-    const found = findInconsistencies(rows);
-    if ("refused" in list) found.push(`the list was answered ${list.refused?.status}: ${list.refused?.text}`);
-    else {
-      if (rows.ids.join() !== list.join()) found.push("the list and the tables differ");
-      found.push(...ledger.compare(list));
-    }
-    violations.push(...found.map((what) => `round ${round}: ${what}`));
-    if (defect !== undefined && violations.length > 0) break;
+    violations.push(...(await clients.check(db, server.port)).map((what) => `round ${round}: ${what}`));
   }
-  const slowest = Math.max(...readyMs.slice(1));
-  if (!run.isQuick && slowest > READY_MS) violations.push(`ready only after ${Math.round(slowest)} ms`);
-  violations.push(...ledger.wrongResponses);
-  const whose = databaseKills === 0 ? "" : ` (${databaseKills} of the database)`;
-  const figures = `${db.engine}: ${kills} kills${whose}, ${ledger.acknowledged.size.toLocaleString("en")} acknowledged, ${ledger.lost.size} lost, ${ledger.neverSent.size} never sent, ${ledger.torn.size} torn, ready in ${Math.round(slowest)} ms at most`;
+  violations.push(...(await clients.end(server.port)));
+  const slowest = Math.round(Math.max(...readyMs.slice(1)));
+  if (!run.isQuick && slowest > READY_MS) violations.push(`ready only after ${slowest} ms`);
+  const kills = `${round - 1} kills${databaseKills === 0 ? "" : ` (${databaseKills} of the database)`}`;
+  const figures = `${db.engine}: ${kills}, ${clients.confirmed().toLocaleString("en")} changes confirmed, ready in ${slowest} ms at most`;
   return { figures, violations };
 }
 
-/** Clients that add batches, and remove an item now and then, until the server is gone or they are stopped. */
-function startLoad(server: RunningServer, ledger: Ledger): { stop: () => void; ended: Promise<unknown> } {
-  let isStopped = false;
-  const client = async () => {
-    for (let turn = 1; !isStopped; turn += 1) {
+/** Clients that add batches, and remove an item now and then. */
+function bulkClients(): Clients {
+  const ledger = new Ledger();
+  const client = async (server: RunningServer, isStopped: () => boolean) => {
+    for (let turn = 1; !isStopped(); turn += 1) {
       const ids = await ledger.sendBatch(server.port);
       if (ids === undefined) {
         if (!server.child.killed)
@@ -121,11 +123,15 @@ function startLoad(server: RunningServer, ledger: Ledger): { stop: () => void; e
       if (first !== undefined && turn % 4 === 0) await ledger.sendRemoval(server.port, first);
     }
   };
-  const ended = Promise.all(Array.from({ length: CLIENTS }, client));
   return {
-    stop: () => {
-      isStopped = true;
+    confirmed: () => ledger.confirmed.size,
+    use: (server, isStopped) => Promise.all(Array.from({ length: CLIENTS }, () => client(server, isStopped))),
+    async check(db, port) {
+      const rows = await db.inspect();
+      const list = await readList(port);
+      const differs = rows.ids.join() === list.join() ? [] : ["the list and the tables differ"];
+      return [...findInconsistencies(rows), ...differs, ...ledger.compare(list)];
     },
-    ended,
+    end: async () => ledger.wrongResponses,
   };
 }

@@ -6,17 +6,16 @@ import { attacks } from "./attacks.ts";
 import { backups } from "./backup.ts";
 import { badInput } from "./bad-input.ts";
 import { gracefulStop } from "./graceful-stop.ts";
-import { INTERRUPTED } from "./interrupted.ts";
-import { KILL } from "./kill.ts";
-import { KILL_APPS } from "./kill-apps.ts";
-import { POWER } from "./power.ts";
+import { interrupted } from "./interrupted.ts";
+import { kill } from "./kill.ts";
+import { killApps } from "./kill-apps.ts";
+import { power } from "./power.ts";
 import { randomizedTests } from "./randomized.ts";
 import { accessEnds } from "./revocation.ts";
 import { sameFeed } from "./same-feed.ts";
 import { slowClients } from "./slow-clients.ts";
 import { start } from "./startup.ts";
-import { STEPS } from "./steps.ts";
-import { STORAGE } from "./storage.ts";
+import { storage } from "./storage.ts";
 import { draw, examine, type Line } from "./support/report.ts";
 import { abandonRuns, type ReliabilityTest } from "./support/run.ts";
 import { unknownOutcome } from "./unknown-outcome.ts";
@@ -24,12 +23,11 @@ import { upgrades } from "./upgrades.ts";
 
 /** In the order of docs/reliability.md. */
 const TESTS: readonly ReliabilityTest[] = [
-  KILL,
-  KILL_APPS,
-  STEPS,
-  INTERRUPTED,
-  POWER,
-  STORAGE,
+  kill,
+  killApps,
+  interrupted,
+  power,
+  storage,
   sameFeed,
   unknownOutcome,
   attacks,

@@ -1,103 +1,82 @@
-import { appendFileSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { startPostgres } from "../test/support/postgres.ts";
-import type { RunningServer } from "../test/support/process.ts";
+import { query } from "../test/support/postgres-cluster.ts";
 import { add, newId } from "../test/support/server.ts";
-import { type Defect, recording } from "./faults/settings.ts";
 import { addAll } from "./support/api.ts";
-import { type Findings, type ReliabilityTest, type Run, serve } from "./support/run.ts";
-import { runAll } from "./support/run-all.ts";
+import { type Findings, type ReliabilityTest, type Run, replacingSql, runAll } from "./support/run.ts";
 import { isStraceHere, readCalls, serveTraced } from "./support/strace.ts";
 
 const REQUESTS = 200;
 const QUICK_REQUESTS = 25;
-const BEGUN = "begun";
+const CALLS = "trace=pwrite64,fdatasync,fsync,read,recvfrom,write,writev,sendto,sendmsg";
+/** A server that says that it syncs every commit, but does not. */
+const WEAK = replacingSql({ "synchronous = full": "synchronous = normal", "^pragma synchronous$": "select 2" });
 
-export const POWER: ReliabilityTest = {
+export const power: ReliabilityTest = {
   name: "power loss",
   promises: ["P1"],
   async check(run) {
-    const url = `file:${join(run.folder, "earmark.db")}`;
-    const server = await startPostgres([], run.onEnd);
-    return runAll([
-      watchStatements(run, "SQLite", url),
-      watchStatements(run, "PostgreSQL", await server.database()),
-      watchSystemCalls(run, join(run.folder, "traced", "earmark.db")),
-    ]);
+    const postgres = await startPostgres([], run.onEnd);
+    return runAll([watchFile(run), watchPostgres(run, await postgres.database())]);
   },
   control: {
     name: "synchronous=NORMAL; synchronous_commit=off",
     async check(run) {
-      const server = await startPostgres(["synchronous_commit=off"], run.onEnd);
-      const parts = [
-        watchStatements(run, "SQLite", `file:${join(run.folder, "earmark.db")}`, "weak sync"),
-        watchStatements(run, "PostgreSQL", await server.database()),
-        ...(isStraceHere() ? [watchSystemCalls(run, join(run.folder, "traced", "earmark.db"), "weak sync")] : []),
-      ];
+      const postgres = await startPostgres(["synchronous_commit=off"], run.onEnd);
+      const parts = [watchPostgres(run, await postgres.database())];
+      if (isStraceHere()) parts.push(watchFile(run, { NODE_OPTIONS: WEAK }));
       // Each of these must be detected.
-      for (const { figures, violations } of await Promise.all(parts))
-        if (violations.length === 0) return { figures, violations };
+      for (const found of await Promise.all(parts)) if (found.violations.length === 0) return found;
       return runAll(parts);
     },
   },
 };
 
-let traces = 0;
-
-/** By statements, on any machine: the commit has returned before the first byte of the response, on a connection that syncs. */
-export async function watchStatements(run: Run, engine: string, url: string, defect?: Defect): Promise<Findings> {
-  traces += 1;
-  const trace = join(run.folder, `statements-${traces}`);
-  const server = await serve(run, { DATABASE_URL: url, ...recording(trace, defect) });
-  // Commits during the start belong to no request.
-  appendFileSync(trace, `${BEGUN}\n`);
-  const count = await requestOneByOne(run, server);
-  const violations = unsafeResponses(readFileSync(trace, "utf8"), count);
-  return { figures: `${engine}: ${count} requests by their statements, ${violations.length} unsafe`, violations };
+async function watchFile(run: Run, settings: Readonly<Record<string, string>> = {}): Promise<Findings> {
+  const folder = join(run.folder, "traced");
+  mkdirSync(folder);
+  const traced = await trace(run, { DATABASE_URL: `file:${folder}/earmark.db`, ...settings });
+  return report("SQLite", traced, (text) => unsyncedResponses(text, folder));
 }
 
-/** Violations in a trace of sequential requests: each needs its own commit. */
-export function unsafeResponses(trace: string, requests: number): string[] {
-  const violations: string[] = [];
-  const [, work = ""] = trace.split(`${BEGUN}\n`);
-  let [commits, responses] = [0, 0];
-  for (const line of work.split("\n")) {
-    const [what, word = ""] = line.split(" ");
-    if (what === "committed") {
-      commits += 1;
-      if (!/^(2|3|on|local|remote_apply|remote_write)$/.test(word))
-        violations.push(`response ${commits} rests on a commit that does not sync (${word})`);
-    }
-    if (what !== "answered") continue;
-    responses += 1;
-    if (commits < responses) violations.push(`response ${responses} began before its commit had returned`);
-  }
-  if (responses !== requests) violations.push(`${responses} of ${requests} responses were seen`);
-  return violations;
+/** PostgreSQL syncs; Earmark waits for the commit, on connections that do not turn this off. */
+async function watchPostgres(run: Run, url: string): Promise<Findings> {
+  const [row] = await query(url, "show synchronous_commit");
+  const level = String(row?.["synchronous_commit"]);
+  const found = report("PostgreSQL", await trace(run, { DATABASE_URL: url }), uncommittedResponses);
+  return level === "on" ? found : { ...found, violations: [...found.violations, `synchronous_commit is ${level}`] };
 }
 
-/** By system calls, if strace is available: the log is synced after its last write and before the response. */
-export async function watchSystemCalls(run: Run, file: string, defect?: Defect): Promise<Findings> {
-  if (!isStraceHere()) return { figures: "no strace here, so not by system calls", violations: [] };
-  const trace = `${dirname(file)}-calls`;
-  const settings = {
-    DATABASE_URL: `file:${file}`,
-    ...(defect === undefined ? {} : recording(`${trace}-words`, defect)),
-  };
-  const calls = "trace=pwrite64,fdatasync,fsync,read,recvfrom,write,writev,sendto,sendmsg";
-  const server = await serveTraced(run, settings, trace, ["-e", calls]);
-  const count = await requestOneByOne(run, server);
+/** The system calls of a server that gets one request after the other; undefined without strace. */
+async function trace(run: Run, settings: Readonly<Record<string, string>>): Promise<string | undefined> {
+  if (!isStraceHere()) return undefined;
+  const file = join(run.folder, `calls-${newId()}`);
+  const server = await serveTraced(run, settings, file, ["-s", "2000", "-e", CALLS]);
+  for (let request = 0; request < (run.isQuick ? QUICK_REQUESTS : REQUESTS); request += 1)
+    await addAll(server.port, [add(newId(), `https://feeds.example/${request}`)]);
   server.signal("SIGTERM");
   await server.ended;
-  const violations = unsyncedResponses(readFileSync(trace, "utf8"), dirname(file), count);
-  return { figures: `${count} by their system calls, ${violations.length} unsafe`, violations };
+  return readFileSync(file, "utf8");
 }
 
-/** Violations in a strace log. The folder must be synced as well, or a new log file could be lost. */
-export function unsyncedResponses(trace: string, folder: string, requests: number): string[] {
+interface Responses {
+  readonly count: number;
+  readonly violations: readonly string[];
+}
+
+function report(engine: string, traced: string | undefined, check: (trace: string) => Responses): Findings {
+  if (traced === undefined) return { figures: `${engine}: not checked, strace is not available`, violations: [] };
+  const { count, violations } = check(traced);
+  const all = count === 0 ? ["no response was seen"] : violations;
+  return { figures: `${engine}: ${count} responses, ${violations.length} unsafe`, violations: all };
+}
+
+/** The log must be synced after its last write and before the response, and the folder too, or a new log could be lost. */
+function unsyncedResponses(traced: string, folder: string): Responses {
   const violations: string[] = [];
-  let [isWritten, isSynced, isFolderSynced, responses] = [false, false, false, 0];
-  for (const { name, given, moment, result } of readCalls(trace)) {
+  let [isWritten, isSynced, isFolderSynced, count] = [false, false, false, 0];
+  for (const { name, given, moment, result } of readCalls(traced)) {
     const isSync = name === "fdatasync" || name === "fsync";
     if (name === "pwrite64" && given.includes("-wal>")) [isWritten, isSynced] = [true, false];
     if (isSync && moment === "ends" && result === "0") {
@@ -107,20 +86,26 @@ export function unsyncedResponses(trace: string, folder: string, requests: numbe
     // Writes before the request belong to something else.
     if (given.includes('"POST /v1/')) [isWritten, isSynced] = [false, false];
     if (moment === "ends" || !given.includes('"HTTP/1.1 ')) continue;
-    responses += 1;
-    if (!isWritten) violations.push(`response ${responses} began before anything of it was written`);
-    else if (!isSynced) violations.push(`response ${responses} began before the log was synced`);
-    else if (!isFolderSynced) violations.push(`response ${responses} began before the folder was synced`);
+    count += 1;
+    if (!isWritten) violations.push(`response ${count} began before anything of it was written`);
+    else if (!isSynced) violations.push(`response ${count} began before the log was synced`);
+    else if (!isFolderSynced) violations.push(`response ${count} began before the folder was synced`);
     [isWritten, isSynced] = [false, false];
   }
-  if (responses !== requests) violations.push(`${responses} of ${requests} responses were seen`);
-  return violations;
+  return { count, violations };
 }
 
-/** Sequentially, so that every write belongs to the next response. */
-async function requestOneByOne(run: Run, server: RunningServer): Promise<number> {
-  const count = run.isQuick ? QUICK_REQUESTS : REQUESTS;
-  for (let request = 0; request < count; request += 1)
-    await addAll(server.port, [add(newId(), `https://feeds.example/${request}`)]);
-  return count;
+/** Between a request and its response, PostgreSQL must have confirmed a commit. */
+function uncommittedResponses(traced: string): Responses {
+  const violations: string[] = [];
+  let [isCommitted, count] = [false, 0];
+  for (const { given, moment } of readCalls(traced)) {
+    if (given.includes('"POST /v1/')) isCommitted = false;
+    if (moment === "ends" && given.includes("COMMIT\\0")) isCommitted = true;
+    if (moment === "ends" || !given.includes('"HTTP/1.1 ')) continue;
+    count += 1;
+    if (!isCommitted) violations.push(`response ${count} began before its commit had returned`);
+    isCommitted = false;
+  }
+  return { count, violations };
 }

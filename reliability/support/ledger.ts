@@ -4,11 +4,11 @@ import { call, deniesAll, post, wrongRefusal } from "./api.ts";
 const BATCH = 100;
 
 /** What a client knows about a batch: nothing without a response; a refusal may rule it out. */
-type Fate = "unknown" | "acknowledged" | "denied";
+type Fate = "unknown" | "confirmed" | "denied";
 
 /** What clients have sent, and what they know about it. */
 export class Ledger {
-  readonly acknowledged = new Set<string>();
+  readonly confirmed = new Set<string>();
   readonly wrongResponses: string[] = [];
   refusals = 0;
   readonly lost = new Set<string>();
@@ -16,14 +16,14 @@ export class Ledger {
   readonly torn = new Set<readonly string[]>();
   readonly #batches = new Map<readonly string[], Fate>();
   readonly #sent = new Set<string>();
-  /** Removals by id; true when acknowledged. */
+  /** Removals by id; true when confirmed. */
   readonly #removals = new Map<string, boolean>();
 
   noteBatch(ids: readonly string[], fate: Fate): void {
     this.#batches.set(ids, fate);
     for (const id of ids) {
       this.#sent.add(id);
-      if (fate === "acknowledged") this.acknowledged.add(id);
+      if (fate === "confirmed") this.confirmed.add(id);
     }
   }
 
@@ -42,7 +42,7 @@ export class Ledger {
     );
     if (response?.status === 200) {
       const results: readonly { data?: { id: string } }[] = response.json["atomic:results"];
-      if (results.map(({ data }) => data?.id).join() === ids.join()) this.noteBatch(ids, "acknowledged");
+      if (results.map(({ data }) => data?.id).join() === ids.join()) this.noteBatch(ids, "confirmed");
       else this.wrongResponses.push(`new feeds were answered ${response.text.slice(0, 200)}`);
       return ids;
     }
@@ -63,7 +63,7 @@ export class Ledger {
   compare(list: readonly string[]): string[] {
     const found = new Set(list);
     const wrong: string[] = [];
-    const lost = [...this.acknowledged].filter((id) => !found.has(id) && !this.#removals.has(id));
+    const lost = [...this.confirmed].filter((id) => !found.has(id) && !this.#removals.has(id));
     const neverSent = list.filter((id) => !this.#sent.has(id));
     const back = list.filter((id) => this.#removals.get(id) === true);
     const torn = [...this.#batches].filter(([ids, fate]) => {

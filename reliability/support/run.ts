@@ -7,7 +7,7 @@ import { launch, type RunningServer } from "../../test/support/process.ts";
 export interface ReliabilityTest {
   /** As in docs/reliability.md. */
   readonly name: string;
-  /** P1 to P11 of docs/reliability.md. */
+  /** P1 to P12 of docs/reliability.md. */
   readonly promises: readonly string[];
   check(run: Run): Promise<Findings>;
   /** Runs against something that breaks the promise on purpose: a test that finds nothing there is worthless. */
@@ -84,6 +84,32 @@ export async function stop(
 /** NODE_OPTIONS that run `code`, a module, before the program. */
 export function preloading(code: string): string {
   return `--import=data:text/javascript,${encodeURIComponent(code)}`;
+}
+
+/** NODE_OPTIONS under which SQLite gets other statements; by regular expression. */
+export function replacingSql(replacements: Readonly<Record<string, string>>): string {
+  return preloading(`import { DatabaseSync } from "node:sqlite";
+const replacements = Object.entries(${JSON.stringify(replacements)});
+for (const name of ["exec", "prepare"]) {
+  const original = DatabaseSync.prototype[name];
+  DatabaseSync.prototype[name] = function (sql) {
+    return original.call(this, replacements.reduce((text, [from, to]) => text.replace(new RegExp(from), to), sql));
+  };
+}`);
+}
+
+/** Runs several parts at the same time and joins their findings. */
+export async function runAll(parts: readonly Promise<Findings>[]): Promise<Findings> {
+  // Wait for all of them even when one fails.
+  await Promise.allSettled(parts);
+  return joinFindings(await Promise.all(parts));
+}
+
+export function joinFindings(all: readonly Findings[]): Findings {
+  return {
+    figures: all.map(({ figures }) => figures).join("; "),
+    violations: all.flatMap(({ violations }) => violations),
+  };
 }
 
 /** A reproducible sequence of random numbers (mulberry32). */

@@ -121,7 +121,7 @@ export class ClusterLoad {
     }
     const sum = (count: (ledger: Ledger) => number) => this.#users.reduce((all, { ledger }) => all + count(ledger), 0);
     return {
-      acknowledged: sum(({ acknowledged }) => acknowledged.size),
+      acknowledged: sum(({ confirmed }) => confirmed.size),
       refused: sum(({ refusals }) => refusals),
       violations,
     };

@@ -1,16 +1,18 @@
-import { closeSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from "node:fs";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { closeSync, openSync, readFileSync, writeSync } from "node:fs";
 import { DatabaseSync } from "node:sqlite";
 import pg from "pg";
-import type { PostgresServer } from "../test/support/postgres.ts";
-import type { Wire } from "../test/support/proxy.ts";
-import { withDefect } from "./faults/settings.ts";
+import type { PostgresServer } from "../../test/support/postgres.ts";
+import type { Wire } from "../../test/support/proxy.ts";
 
 const PAGE = 4_096;
 
 /** A temporary failure of the database. */
 export interface Outage {
   readonly name: string;
-  begin(): unknown;
+  /** `pid` is the server's. */
+  begin(pid: number): unknown;
   end(): unknown;
   /** What happens to reads and writes meanwhile. */
   readonly reading: "continues" | "stops";
@@ -19,25 +21,26 @@ export interface Outage {
   readonly quickMs?: number;
 }
 
-/** SQLite refuses to write while a file exists at `path`. */
-export function switched(
-  path: string,
-  defect: "full disk" | "read-only file",
-  lie?: "answers 500",
-): { readonly settings: Record<string, string>; readonly outage: Outage } {
+/** System calls of the server fail. */
+export function failingCalls(name: string, calls: string, error: string): Outage {
+  let end: () => Promise<unknown> = async () => undefined;
   return {
-    settings: {
-      ...withDefect(defect),
-      RELIABILITY_SWITCH: path,
-      ...(lie === undefined ? {} : { RELIABILITY_500: "1" }),
+    name,
+    async begin(pid) {
+      const inject = ["-e", `trace=${calls}`, "-e", `inject=${calls}:error=${error}`];
+      const strace = spawn("strace", ["-f", "-o", "/dev/null", "-p", String(pid), ...inject], {
+        stdio: ["ignore", "ignore", "pipe"],
+      });
+      end = () => {
+        strace.kill("SIGINT");
+        return once(strace, "exit");
+      };
+      // It says to which process it is attached.
+      await once(strace.stderr, "data");
     },
-    outage: {
-      name: defect,
-      begin: () => writeFileSync(path, ""),
-      end: () => rmSync(path),
-      reading: "continues",
-      writing: "stops",
-    },
+    end: () => end(),
+    reading: "continues",
+    writing: "stops",
   };
 }
 
@@ -82,74 +85,61 @@ export function damagedPages(file: string): Outage {
   };
 }
 
+const EVERYTHING_STOPS = { reading: "stops", writing: "stops" } as const;
+
 export function killedServer(server: PostgresServer): Outage {
   return {
+    ...EVERYTHING_STOPS,
     name: "killed server",
     begin: () => server.stop("immediate"),
     end: () => server.start(),
-    reading: "stops",
-    writing: "stops",
   };
 }
 
-export function restartedServer(server: PostgresServer): Outage {
+export function stoppedServer(server: PostgresServer): Outage {
   return { ...killedServer(server), name: "stopped server", begin: () => server.stop("fast") };
 }
+
+const disconnectAll = (server: PostgresServer) =>
+  server.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'earmark'");
 
 /** Like a demoted primary or a standby. */
 export function readOnlyServer(server: PostgresServer): Outage {
   const set = async (value: "on" | "off") => {
     await server.query(`begin read write; alter role earmark set default_transaction_read_only = ${value}; commit`);
-    await server.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'earmark'");
+    await disconnectAll(server);
   };
-  return {
-    name: "read-only server",
-    begin: () => set("on"),
-    end: () => set("off"),
-    reading: "stops",
-    writing: "stops",
-  };
+  return { ...EVERYTHING_STOPS, name: "read-only server", begin: () => set("on"), end: () => set("off") };
 }
 
 /** Other clients use all connections of the server. */
 export function noConnections(server: PostgresServer, url: string): Outage {
-  let taken: pg.Client[] = [];
+  const taken: pg.Client[] = [];
   return {
+    ...EVERYTHING_STOPS,
     name: "no connections left",
     async begin() {
-      await server.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'earmark'");
+      await disconnectAll(server);
       for (;;) {
         const client = new pg.Client({ connectionString: url });
         client.on("error", () => undefined);
-        const isTaken = await client.connect().then(
-          () => true,
-          () => false,
-        );
-        if (!isTaken) return;
+        try {
+          await client.connect();
+        } catch {
+          return;
+        }
         taken.push(client);
       }
     },
-    async end() {
-      await Promise.all(taken.map((client) => client.end()));
-      taken = [];
-    },
-    reading: "stops",
-    writing: "stops",
+    end: () => Promise.all(taken.splice(0).map((client) => client.end())),
   };
 }
 
 /** Connections are refused, or no bytes get through. */
-export function cutWire(wire: Wire): Outage[] {
-  const end = () => {
-    wire.mode = "pass";
+export function cutWire(wire: Wire, mode: "refuse" | "stall"): Outage {
+  const set = (value: Wire["mode"]) => () => {
+    wire.mode = value;
   };
-  return (["refuse", "stall"] as const).map((mode) => ({
-    name: mode === "refuse" ? "unreachable server" : "silent server",
-    begin: () => {
-      wire.mode = mode;
-    },
-    end,
-    reading: "stops",
-    writing: "stops",
-  }));
+  const name = mode === "refuse" ? "unreachable server" : "silent server";
+  return { ...EVERYTHING_STOPS, name, begin: set(mode), end: set("pass") };
 }
