@@ -23,24 +23,8 @@ export function createGuard(
   const allowed = new Set(config.allowedHosts);
   const hasAccounts = config.accounts !== undefined;
   const servesAnyHost = hasAccounts && allowed.size === 0;
-  let last: { host: string | undefined; name: string | undefined; isServed: boolean } = {
-    host: undefined,
-    name: undefined,
-    isServed: false,
-  };
-  /** The host name of a Host header, and whether this server serves it. Cached, because nearly every request has the same. */
-  const readHost = (host: string) => {
-    if (last.host !== host) {
-      const name = parseOrigin(`http://${host}`)?.hostname;
-      const isServed =
-        servesAnyHost ||
-        name === "localhost" ||
-        isIP(name?.replace(/^\[|\]$/g, "") ?? "") > 0 ||
-        allowed.has(name ?? "");
-      last = { host, name, isServed };
-    }
-    return last;
-  };
+  const isServed = (name: string) =>
+    servesAnyHost || name === "localhost" || isIP(name.replace(/^\[|\]$/g, "")) > 0 || allowed.has(name);
 
   /**
    * Whether an origin is the server's own: the host and port of Host or of a trusted proxy's X-Forwarded-Host, or an
@@ -126,11 +110,9 @@ export function createGuard(
       protect(raw, isApi);
       return;
     }
-    const { name, isServed } = readHost(host ?? "");
-    if (host === undefined || host === "" || name === undefined) {
-      throw failure("invalid-host", { source: { header: "Host" } });
-    }
-    if (!isServed) throw failure("unknown-host", { source: { header: "Host" } });
+    const name = parseOrigin(`http://${host ?? ""}`)?.hostname;
+    if (name === undefined) throw failure("invalid-host", { source: { header: "Host" } });
+    if (!isServed(name)) throw failure("unknown-host", { source: { header: "Host" } });
     protect(raw, isApi);
   };
 }

@@ -26,23 +26,15 @@ export type ReadPeer = (request: IncomingMessage) => Peer;
 export function createPeerReader(trustedProxies: readonly string[], onIgnored?: () => void): ReadPeer {
   const isTrusted = createNetworkCheck(trustedProxies);
   let hasReportedIgnored = false;
-  /** Caches the last direct peer: most requests come from few addresses. */
-  let last: { address: string | undefined; peer: Peer } | undefined;
 
   return ({ socket, headers }) => {
-    if (last !== undefined && last.address === socket.remoteAddress && headers["x-forwarded-for"] === undefined)
-      return last.peer;
     const remote = remoteAddressOf(socket);
     if (!isTrusted(remote)) {
       if (!hasReportedIgnored && headers["x-forwarded-for"] !== undefined) {
         hasReportedIgnored = true;
         onIgnored?.();
       }
-      last = {
-        address: socket.remoteAddress,
-        peer: { address: remote, networks: networksOf(remote), isHttps: false, scheme: undefined, host: undefined },
-      };
-      return last.peer;
+      return { address: remote, networks: networksOf(remote), isHttps: false, scheme: undefined, host: undefined };
     }
     let client = remote;
     for (const hop of listOf(headers["x-forwarded-for"]).reverse()) {
