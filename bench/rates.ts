@@ -5,11 +5,9 @@ import { type Lists, prefill, prefillTokens, trim } from "./prefill.ts";
 import { makeToken, type Server, startBaseline, startEarmark } from "./processes.ts";
 import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
 import { requireSameResponses } from "./same-responses.ts";
-import { operate, removalOf } from "./sync.ts";
 import { readCpuSeconds } from "./usage.ts";
 
-const LONG_LIST = 100_000;
-const REMOVED = 1_000;
+const LONG_LIST = 20_000;
 const LIST_LENGTH = 1_000;
 /** Users in a large database; each request adds to the list of another one. */
 const USERS = 500;
@@ -158,61 +156,36 @@ export async function compareAccounts(
   return { name, rows: rowsOf(contenders, compareWithout("a token", target)) };
 }
 
-/** Compares first, middle and last page of a long list, with and without gaps. */
+/** Compares first, middle and last page of a list of the default limit. */
 export async function comparePages(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
   const { rounds, turns } = bench.plan;
-  const databases = [await engine.create(), await engine.create()] as const;
-  const start = async (database: string) => {
-    const server = await startEarmark(database);
-    await bench.fillList(server, LONG_LIST);
-    await engine.settle(database);
-    return server;
-  };
-  const lists = [
-    { state: "", server: await start(databases[0]), pages: pagesOf(LONG_LIST) },
-    {
-      state: `after ${REMOVED.toLocaleString("en")} removals: `,
-      server: await start(databases[1]),
-      pages: pagesOf(LONG_LIST - REMOVED),
-    },
-  ].map((list) => ({ ...list, times: [] as number[][], costs: [] as number[] }));
-  await removeSome(lists[1]?.server.port ?? 0);
+  const database = await engine.create();
+  const server = await startEarmark(database);
+  await bench.fillList(server, LONG_LIST);
+  await engine.settle(database);
+  const pages = pagesOf(LONG_LIST);
+  const times: number[][] = [];
+  const costs: number[] = [];
   for (let round = -WARM_UP_ROUNDS; round < rounds; round += 1) {
-    for (const { server, pages, times, costs } of inTurns(lists, round)) {
-      const before = readCpuSeconds(server.pid);
-      const medians = await bench.load.run({ kind: "time-pages", port: server.port, pages, turns });
-      if (round < 0) continue;
-      times.push(medians);
-      costs.push(((readCpuSeconds(server.pid) - before) * 1e6) / (turns * pages.length * PAGE_SIZE));
-    }
+    const before = readCpuSeconds(server.pid);
+    const medians = await bench.load.run({ kind: "time-pages", port: server.port, pages, turns });
+    if (round < 0) continue;
+    times.push(medians);
+    costs.push(((readCpuSeconds(server.pid) - before) * 1e6) / (turns * pages.length * PAGE_SIZE));
   }
-  const rows = lists.flatMap(({ state, times, costs }) => {
-    const own = state === "" ? undefined : target;
-    const first = times.map((medians) => medians[0] ?? Number.NaN);
-    return POSITIONS.map((position, index) => {
-      const ms = times.map((medians) => medians[index] ?? Number.NaN);
-      return {
-        name: `${state}${position} page`,
-        requestsPerSecond: ms.map((each) => 1_000 / each),
-        cpuMicroseconds: index === 0 ? costs : [],
-        comparisons: index === 0 ? [] : [compare("times the time of the first page", ms, first, own)],
-      };
-    });
+  const rows = POSITIONS.map((position, index) => {
+    const ms = times.map((medians) => medians[index] ?? Number.NaN);
+    const more = ms.map((each, round) => each - (times[round]?.[0] ?? Number.NaN));
+    return {
+      name: `${position} page`,
+      requestsPerSecond: ms.map((each) => 1_000 / each),
+      cpuMicroseconds: index === 0 ? costs : [],
+      comparisons: index === 0 ? [] : [{ what: "ms more than the first page", rounds: more, target }],
+    };
   });
-  await stopServers(lists.map(({ server }) => server));
-  for (const database of databases) await engine.drop(database);
+  await stopServers([server]);
+  await engine.drop(database);
   return { name, rows };
-}
-
-/** Removes one item of each page of 100, at random. */
-async function removeSome(port: number): Promise<void> {
-  const removals: object[] = [];
-  for (let number = 1; number <= REMOVED; number += 1) {
-    const response = await fetch(`http://127.0.0.1:${port}/v1/subscriptions?page[number]=${number}&page[size]=100`);
-    const { data } = (await response.json()) as { data: { id: string }[] };
-    removals.push(removalOf(data[Math.floor(Math.random() * data.length)]?.id ?? ""));
-  }
-  await operate(port, removals);
 }
 
 const PAGE_SIZE = 25;

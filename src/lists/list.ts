@@ -152,8 +152,6 @@ export class MemoryList implements List<string> {
   /** Sequence numbers of stored items that are deleted or replaced. */
   readonly deleted: number[] = [];
   readonly removals: { readonly sequence: number; readonly item: Item<string>; readonly at: number }[] = [];
-  /** Sequence numbers at which there is no item. */
-  readonly unused: number[] = [];
   readonly #byId = new Map<string, Item<string>>();
   readonly #byFeed = new Map<string, Item<string>>();
 
@@ -184,17 +182,14 @@ export class MemoryList implements List<string> {
   replace(old: Item<string>, item: Item<string>): void {
     this.#remove(old);
     this.#add(item);
-    this.unused.push(item.updateSequence);
   }
 
   delete(item: Item<string>): void {
     this.#remove(item);
-    this.unused.push(item.sequence);
   }
 
   recordRemoval(item: Item<string>, at: number): void {
     this.removals.push({ sequence: this.sequence, item, at });
-    this.unused.push(this.sequence);
   }
 
   #add(item: Item<string>): void {

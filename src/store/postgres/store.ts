@@ -11,9 +11,9 @@ import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import type { ConnectionCounts, Store } from "../shared/contract.ts";
-import { assertPageComplete, type Gaps, locate } from "../shared/gaps.ts";
 import { DELETED, feedKeyHex } from "../shared/keys.ts";
 import { displayNameOf, type MigrateOptions, type StoreOptions } from "../shared/options.ts";
+import { assertPageComplete } from "../shared/page.ts";
 import { removalsQuery, toRemoval } from "../shared/removals.ts";
 import { sampleQuery, toSample } from "../shared/sample.ts";
 import type { StoreSample } from "../shared/size.ts";
@@ -22,7 +22,7 @@ import { PostgresAccounts } from "./accounts.ts";
 import { PostgresAdministration } from "./administration.ts";
 import { PostgresApps } from "./apps.ts";
 import { distribute } from "./cluster.ts";
-import { type Connection, namedStatement, Postgres } from "./connection.ts";
+import { namedStatement, Postgres } from "./connection.ts";
 import { PostgresPodcasts } from "./podcasts.ts";
 import { isSchemaCurrent, prepareDatabase, readEpoch, renewEpoch } from "./schema.ts";
 import { type Job, type JobResult, ListWriter } from "./writer.ts";
@@ -65,8 +65,6 @@ class PostgresStore implements Store {
   readonly #writer: ListWriter;
   /** One per user with pending writes, so that each user uses at most one connection and does not wait for others. */
   readonly #queues = new Map<UserId, WriteQueue<Job, JobResult>>();
-  /** Cache of the gaps of lists that have some. */
-  readonly #gaps = new Map<UserId, Gaps>();
   #onChange: OnChange = () => undefined;
   #closing: Promise<void> | undefined;
 
@@ -117,8 +115,15 @@ class PostgresStore implements Store {
     return keys.map((key) => found.get("id" in key ? key.id.toLowerCase() : feedKeyHex(key.normalizedUrl)));
   }
 
-  page(user: UserId, window: PageRange): Promise<Page> {
-    return this.#postgres.retry((connection) => readPage(this.#postgres, connection, this.#gaps, user, window), user);
+  page(user: UserId, { offset, size }: PageRange): Promise<Page> {
+    return this.#postgres.retry(async (connection) => {
+      const { rows } = await connection.query({ ...this.#postgres.toQuery(PAGE), values: [user, size, offset] });
+      const { sequence, total, items } = rows[0];
+      // Some items of a deleted account may not have been erased yet.
+      if (Number(sequence) === DELETED) return { items: [], total: 0, sequence: 0 };
+      assertPageComplete(items?.length ?? 0, { offset, size }, Number(total));
+      return { items: (items ?? []).map(fromJsonItem), total: Number(total), sequence: Number(sequence) };
+    }, user);
   }
 
   async itemsAfter(user: UserId, after: number, size: number): Promise<ItemBatch> {
@@ -225,53 +230,14 @@ function toSubscription({ id, feed_url, subscribed_at, title, folders }: ItemRow
   return withDetails({ id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) }, { title, folders });
 }
 
-/** One JSON text costs the driver much less than many rows. */
+/** One statement, so that everything comes from one snapshot. One JSON text costs the driver much less than many rows. */
 const PAGE = namedStatement(`
   select (select sequence from earmark.lists where user_id = $1) as sequence,
     (select total from earmark.lists where user_id = $1) as total,
-    (select counts from earmark.gaps where user_id = $1) as counts,
     (select json_agg(case when title is null and folders is null then json_build_array(id, feed_url, subscribed_at)
         else json_build_array(id, feed_url, subscribed_at, title, folders) end order by sequence) from (
       select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
-      where user_id = $1 and sequence between $2 and $3 order by sequence limit $4 offset $5) as page) as items`);
-const MAX_CACHED_GAPS = 1_000;
-
-/**
- * Reads total, gaps and items in one statement, so that they come from one snapshot. The gaps determine where the page
- * starts: if the cached gaps are outdated, the read is repeated.
- */
-async function readPage(
-  postgres: Postgres,
-  connection: Connection,
-  cached: Map<UserId, Gaps>,
-  user: UserId,
-  { offset, size }: PageRange,
-): Promise<Page> {
-  for (let gaps = cached.get(user); ; ) {
-    const { from, skip } = locate(gaps, offset);
-    // An upper bound, so that no plan reads the rest of the list.
-    const { until } = locate(gaps, offset + size - 1);
-    // The first page does not depend on the gaps.
-    const values = offset === 0 ? [user, 1, Number.MAX_SAFE_INTEGER, size, 0] : [user, from, until, size, skip];
-    const { rows } = await connection.query({ ...postgres.toQuery(PAGE), values });
-    const { sequence, total, counts, items } = rows[0];
-    // Some items of a deleted account may not have been erased yet.
-    if (Number(sequence) === DELETED) return { items: [], total: 0, sequence: 0 };
-    const current: Gaps | undefined = counts ?? undefined;
-    if (offset === 0 || isSame(gaps, current)) {
-      assertPageComplete(items?.length ?? 0, { offset, size }, Number(total));
-      return { items: (items ?? []).map(fromJsonItem), total: Number(total), sequence: Number(sequence) };
-    }
-    gaps = current;
-    if (cached.size >= MAX_CACHED_GAPS) cached.clear();
-    if (gaps === undefined) cached.delete(user);
-    else cached.set(user, gaps);
-  }
-}
-
-function isSame(one: Gaps | undefined, other: Gaps | undefined): boolean {
-  return one === undefined || other === undefined ? one === other : Buffer.compare(one, other) === 0;
-}
+      where user_id = $1 order by sequence limit $2 offset $3) as page) as items`);
 
 type JsonItem = readonly [
   id: string,

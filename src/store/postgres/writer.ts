@@ -9,7 +9,6 @@ import {
   MemoryList,
 } from "../../lists/list.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
-import { type Gaps, withGaps } from "../shared/gaps.ts";
 import { DELETED } from "../shared/keys.ts";
 import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "../shared/removals.ts";
 import {
@@ -55,7 +54,6 @@ interface Written {
 
 interface LockedList {
   readonly list: MemoryList;
-  readonly gaps: Gaps | undefined;
   readonly forgottenSequence: number;
   readonly isRevoked: IsRevoked;
 }
@@ -270,7 +268,7 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
     if ("feed" in change) feeds.push(change.feed);
   }
   for (;;) {
-    const [, lists, isPasswordRevoked, items, gaps, isCredentialRevoked] = await Promise.all([
+    const [, lists, isPasswordRevoked, items, isCredentialRevoked] = await Promise.all([
       begin(connection),
       run(connection, group, LOCK),
       lockPassword(connection, user, jobs),
@@ -280,7 +278,6 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
          ${ITEM} where user_id = $1 and feed = any($3::uuid[])`,
         [user, ids, feeds],
       ),
-      connection.query("select counts from earmark.gaps where user_id = $1", [user]),
       lockCredentials(connection, user, jobs),
     ]);
     const [row] = lists.rows;
@@ -289,7 +286,7 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
       const list = new MemoryList(Number(row.sequence), Number(row.total));
       for (const item of items.rows) list.load(toItem(item));
       const isRevoked = createRevocationCheck(isPasswordRevoked, isCredentialRevoked);
-      return { list, gaps: gaps.rows[0]?.counts, forgottenSequence: Number(row.forgotten_sequence), isRevoked };
+      return { list, forgottenSequence: Number(row.forgotten_sequence), isRevoked };
     }
     await connection.query("rollback");
     await connection.query(
@@ -318,7 +315,7 @@ function toItem(row: Readonly<Record<string, string | null>>): Item<string> {
 async function write(
   connection: Connection,
   group: Group,
-  { list, gaps, forgottenSequence }: LockedList,
+  { list, forgottenSequence }: LockedList,
   before: number,
   results: readonly JobResult[],
 ): Promise<void> {
@@ -326,7 +323,7 @@ async function write(
   const queries: Promise<unknown>[] = [];
   const send = (sql: string, ...values: unknown[]) => queries.push(connection.query(sql, [user, ...values]));
   const inserted = [...list.inserted.values()];
-  const { deleted, removals, unused } = list;
+  const { deleted, removals } = list;
   if (deleted.length > 0) send("delete from earmark.subscriptions where user_id = $1 and sequence = any($2)", deleted);
   if (inserted.length > 0) queries.push(run(connection, group, INSERT, ...columnsOf(inserted, group, before)));
   if (removals.length > 0) {
@@ -347,15 +344,8 @@ async function write(
     );
   }
   const oldest = list.sequence - KEPT_CHANGES;
-  const needsTrimming = unused.length > 0 && oldest > forgottenSequence;
+  const needsTrimming = removals.length > 0 && oldest > forgottenSequence;
   if (needsTrimming) send("delete from earmark.removals where user_id = $1 and sequence <= $2", oldest);
-  if (unused.length > 0) {
-    send(
-      `insert into earmark.gaps values ($1, $2)
-       on conflict (user_id) do update set counts = excluded.counts`,
-      withGaps(gaps, unused),
-    );
-  }
   send(
     "update earmark.lists set sequence = $2, total = $3, forgotten_sequence = $4 where user_id = $1",
     list.sequence,

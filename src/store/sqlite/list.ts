@@ -9,7 +9,6 @@ import {
   type List,
 } from "../../lists/list.ts";
 import type { Change } from "../../lists/subscription.ts";
-import { withGaps } from "../shared/gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "../shared/keys.ts";
 import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "../shared/removals.ts";
 
@@ -36,8 +35,6 @@ export class ListWriter {
   readonly recordRemoval: StatementSync;
   readonly #readList: StatementSync;
   readonly #writeList: StatementSync;
-  readonly #readGaps: StatementSync;
-  readonly #writeGaps: StatementSync;
   readonly #trimRemovals: StatementSync;
   readonly #oldRemovals: StatementSync;
   readonly #firstKept: StatementSync;
@@ -72,10 +69,6 @@ export class ListWriter {
       insert into lists (user_id, sequence, total, forgotten_sequence) values (?, ?, ?, ?)
       on conflict (user_id) do update set
         sequence = excluded.sequence, total = excluded.total, forgotten_sequence = excluded.forgotten_sequence`);
-    this.#readGaps = prepare("select counts from gaps where user_id = ?");
-    this.#writeGaps = prepare(
-      "insert into gaps (user_id, counts) values (?, ?) on conflict (user_id) do update set counts = excluded.counts",
-    );
     this.#trimRemovals = prepare("delete from removals where user_id = ? and sequence <= ?");
     this.#oldRemovals = prepare(oldRemovalsQuery(""));
     this.#firstKept = prepare(firstKeptQuery(""));
@@ -102,9 +95,7 @@ export class ListWriter {
   /** Writes the changed lists. The next job reads them again. */
   flush(): void {
     for (const [user, list] of this.#lists) {
-      if (list.unused.length > 0) {
-        const [gaps] = (this.#readGaps.get(user) as unknown as [Uint8Array] | undefined) ?? [];
-        this.#writeGaps.run(user, withGaps(gaps, list.unused));
+      if (list.hasRemoved) {
         list.forgotten = Math.max(list.forgotten, list.sequence - KEPT_CHANGES);
         this.#trimRemovals.run(user, list.forgotten);
       }
@@ -140,8 +131,7 @@ export class SqliteList implements List<Uint8Array> {
   sequence: number;
   total: number;
   forgotten: number;
-  /** Sequence numbers without an item: new gaps. */
-  readonly unused: number[] = [];
+  hasRemoved = false;
   readonly #writer: ListWriter;
   readonly #user: UserId;
 
@@ -176,17 +166,15 @@ export class SqliteList implements List<Uint8Array> {
   replace(_old: Item<Uint8Array>, item: Item<Uint8Array>): void {
     const { sequence, updateSequence, feed, feedUrl, title, folders } = item;
     this.#writer.replace.run(updateSequence, feed, feedUrl, title, folders, this.#user, sequence);
-    this.unused.push(updateSequence);
   }
 
   delete({ sequence }: Item<Uint8Array>): void {
     this.#writer.delete.run(this.#user, sequence);
-    this.unused.push(sequence);
   }
 
   recordRemoval({ sequence, id, feedUrl, title, folders }: Item<Uint8Array>, at: number): void {
     this.#writer.recordRemoval.run(this.#user, this.sequence, id, at, sequence, feedUrl, title, folders);
-    this.unused.push(this.sequence);
+    this.hasRemoved = true;
   }
 }
 

@@ -8,6 +8,8 @@
  * that other devices learn of it. Removals up to `forgotten_sequence` may have been erased, or were recorded by a
  * version that kept no URL.
  *
+ * `gaps` is unused.
+ *
  * A subscription's own title and its folders, one per line, are null when not set.
  *
  * An account and its list have the same user id. Values that must be unique among all users have separate tables: names

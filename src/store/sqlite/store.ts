@@ -12,9 +12,9 @@ import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import type { Store } from "../shared/contract.ts";
-import { assertPageComplete, type Gaps, locate } from "../shared/gaps.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "../shared/keys.ts";
 import type { StoreOptions } from "../shared/options.ts";
+import { assertPageComplete } from "../shared/page.ts";
 import { removalsQuery, toRemoval } from "../shared/removals.ts";
 import { sampleQuery, toSample } from "../shared/sample.ts";
 import type { StoreSample } from "../shared/size.ts";
@@ -211,8 +211,8 @@ class Reader {
   readonly #begin: StatementSync;
   readonly #end: StatementSync;
   readonly #list: StatementSync;
-  readonly #gaps: StatementSync;
-  readonly #items: StatementSync;
+  readonly #page: StatementSync;
+  readonly #after: StatementSync;
   readonly #byId: StatementSync;
   readonly #byFeed: StatementSync;
   readonly #added: StatementSync;
@@ -229,8 +229,8 @@ class Reader {
     this.#begin = prepare("begin");
     this.#end = prepare("commit");
     this.#list = prepare("select sequence, total, forgotten_sequence from lists where user_id = ?");
-    this.#gaps = prepare("select counts from gaps where user_id = ?");
-    this.#items = prepare(`${ITEM} where user_id = ? and sequence >= ? order by sequence limit ? offset ?`);
+    this.#page = prepare(`${ITEM} where user_id = ? order by sequence limit ? offset ?`);
+    this.#after = prepare(`${ITEM} where user_id = ? and sequence > ? order by sequence limit ?`);
     this.#byId = prepare(`${ITEM} where user_id = ? and id = ?`);
     this.#byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
     this.#added = prepare(
@@ -261,9 +261,7 @@ class Reader {
     return this.snapshot(() => {
       const { total, sequence, isDeleted } = this.#readList(user);
       if (isDeleted) return { items: [], total, sequence };
-      const [gaps] = (this.#gaps.get(user) as unknown as [Gaps] | undefined) ?? [];
-      const { from, skip } = locate(gaps, Math.min(offset, total));
-      const rows = this.#items.all(user, from, size, skip) as unknown as ItemRow[];
+      const rows = this.#page.all(user, size, offset) as unknown as ItemRow[];
       assertPageComplete(rows.length, { offset, size }, total);
       return { items: rows.map(toSubscription), total, sequence };
     });
@@ -273,7 +271,7 @@ class Reader {
     return this.snapshot(() => {
       const { sequence, isDeleted } = this.#readList(user);
       if (isDeleted) return { items: [], last: after, sequence };
-      const rows = this.#items.all(user, after + 1, size, 0) as unknown as ItemRow[];
+      const rows = this.#after.all(user, after, size) as unknown as ItemRow[];
       return { items: rows.map(toSubscription), last: rows.at(-1)?.[3] ?? after, sequence };
     });
   }
