@@ -48,8 +48,10 @@ test("operations: add → the subscription with the server's timestamp", async (
 });
 
 test("operations: a feed that is in the list → 409 with feed_url and guid as sent, and the existing id", async () => {
-  const guid = "9B024349-CCF0-5F69-A609-6B82873EAB3C";
-  const results = await operate([add(guid, "http://PODNEWS.net/rss/#new"), add(ID, FEED), add(newId(), FEED)]);
+  const [id, feed] = ["5d0f3c1e-8a64-4b7e-9f10-2c3d4e5f6a7b", newFeed()];
+  const [guid, sent] = [id.toUpperCase(), `${feed.replace("https://feeds", "http://FEEDS")}/#new`];
+  await operate([add(id, feed)]);
+  const results = await operate([add(guid, sent), add(id, feed), add(newId(), feed)]);
   assert.deepEqual(results[0], {
     errors: [
       {
@@ -58,25 +60,25 @@ test("operations: a feed that is in the list → 409 with feed_url and guid as s
         title: "Already Subscribed",
         detail: "The user is already subscribed to this feed.",
         source: { pointer: "/atomic:operations/0" },
-        meta: { feed_url: "http://PODNEWS.net/rss/#new", guid, existing_id: ID },
+        meta: { feed_url: sent, guid, existing_id: id },
       },
     ],
   });
   assert.equal(results[1].errors[0].title, "Already Subscribed");
   assert.equal(results[2].errors[0].title, "Already Subscribed");
-  assert.notEqual(results[2].errors[0].meta.guid, ID);
+  assert.notEqual(results[2].errors[0].meta.guid, id);
 });
 
 test("operations: an id of another feed → 409 id-in-use", async () => {
-  const feed = newFeed();
-  const [result] = await operate([add(ID.toUpperCase(), feed)]);
+  const [id, feed] = ["c7e2a9d4-1b35-4f68-8e7c-0a9b8c7d6e5f", newFeed()];
+  const [, result] = await operate([add(id, newFeed()), add(id.toUpperCase(), feed)]);
   assert.deepEqual(result.errors[0], {
     status: "409",
     code: "id-in-use",
     title: "Identifier In Use",
     detail: "Another subscription already has this id.",
-    source: { pointer: "/atomic:operations/0" },
-    meta: { feed_url: feed, guid: ID.toUpperCase() },
+    source: { pointer: "/atomic:operations/1" },
+    meta: { feed_url: feed, guid: id.toUpperCase() },
   });
 });
 
@@ -113,7 +115,9 @@ test("operations: none → no results", async () => {
 });
 
 test("operations: all invalid → 200", async () => {
-  assert.deepEqual((await operate([null, add("x", FEED), add(ID, FEED)])).map(statusOf), ["422", "400", "409"]);
+  const [id, feed] = [newId(), newFeed()];
+  await operate([add(id, feed)]);
+  assert.deepEqual((await operate([null, add("x", feed), add(id, feed)])).map(statusOf), ["422", "400", "409"]);
 });
 
 test("operations: one valid among 999 invalid → added, result in its place", async () => {
