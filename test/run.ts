@@ -5,13 +5,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { startPostgres } from "./support/postgres.ts";
 import { makeCluster, placeProgram, urlOf } from "./support/postgres-cluster.ts";
-import { API_TESTS, find, type Job, ROOT, runTests, secondsSince, stopTests } from "./support/run-tests.ts";
+import {
+  API_TESTS,
+  ENGINE_TESTS,
+  find,
+  type Job,
+  ROOT,
+  runTests,
+  secondsSince,
+  stopTests,
+} from "./support/run-tests.ts";
 
 /**
- * `node test/run.ts check` runs the static checks and the unit tests; `node test/run.ts` runs them and every other test. A
- * static check that fails ends the run.
+ * `check`: the static checks and the unit tests. `all`: these and every other test, those where the engine matters on both
+ * engines. `postgres`: the other tests of the API on PostgreSQL. A static check that fails ends the run.
  */
-const isCheck = process.argv[2] === "check";
+const [kind = "all"] = process.argv.slice(2);
 
 /** They keep the cores busy, so they are spread among the others, which often wait. */
 const BROWSER_TESTS = ["test/page-*.test.ts"];
@@ -114,7 +123,7 @@ try {
   process.env["TMPDIR"] = folder;
   // Most test files load the whole server, which takes a second to compile.
   process.env["NODE_COMPILE_CACHE"] ??= join(folder, "compiled");
-  if (isCheck) {
+  if (kind === "check") {
     // The stores first: one of their tests waits for twenty seconds.
     const files = find(["src/store/**/*.test.ts", "src/**/*.test.ts"]).filter(isUnitTest);
     await check("unit tests", jobsOf(files, {}));
@@ -124,10 +133,18 @@ try {
     const url = process.env["TEST_POSTGRES_URL"] ?? (await startSharedPostgres());
     const environment = { TEST_POSTGRES_URL: url };
     const onPostgres = { ...environment, TEST_ENGINE: "postgres" };
-    const inBrowser = find(BROWSER_TESTS);
-    const others = find(TESTS).filter((file) => !inBrowser.includes(file));
-    const lists = [jobsOf(find(API_TESTS), onPostgres), jobsOf(inBrowser, environment), jobsOf(others, environment)];
-    await check("tests", mix(...lists));
+    const onBoth = find(ENGINE_TESTS);
+    if (kind === "postgres") {
+      const others = find(API_TESTS).filter((file) => !onBoth.includes(file));
+      await step("API tests on PostgreSQL", () => runTests(jobsOf(others, onPostgres)));
+    } else {
+      const inBrowser = find(BROWSER_TESTS);
+      const others = find(TESTS).filter((file) => !inBrowser.includes(file));
+      await check(
+        "tests",
+        mix(jobsOf(onBoth, onPostgres), jobsOf(inBrowser, environment), jobsOf(others, environment)),
+      );
+    }
   }
 } catch (error) {
   process.stderr.write(`${(error as Error).message}\n`);

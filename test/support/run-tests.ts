@@ -4,11 +4,17 @@ import { availableParallelism } from "node:os";
 import type { Readable } from "node:stream";
 import { fileURLToPath } from "node:url";
 
-/** The tests of the HTTP API that run a second time, on PostgreSQL. */
+/** The tests of the HTTP API that also pass on PostgreSQL. */
 export const API_TESTS = [
   "src/http/{api/{operations,updates,changes,events,subscriptions,imports,quota},auth/app-authentication,apps/nextcloud/routes}.test.ts",
   "test/{access-apps,access-ends-apps,clock-steps,podcasts-api,podcasts-fair,podcasts-fetch,podcasts-private,podcasts-spellings,properties}*.test.ts",
   "test/apps/*.test.ts",
+];
+/** Those of them that depend on the order of writes, on several connections or on the clock of the database. */
+export const ENGINE_TESTS = [
+  "src/http/api/{changes,events,operations}.test.ts",
+  "test/{access-ends-apps,clock-steps,podcasts-fetch,properties}.test.ts",
+  "test/apps/properties.test.ts",
 ];
 
 /**
@@ -17,7 +23,7 @@ export const API_TESTS = [
  */
 const ALONE = [
   "src/http/api/event-hub.test.ts",
-  "src/{accounts/passwords,store/archive}.test.ts",
+  "src/{accounts/password-cost,store/archive}.test.ts",
   "reliability/{linear-*,memory,password-duration,sign-in-duration,import-of-many,rejected-bodies}.test.ts",
 ];
 
