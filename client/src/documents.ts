@@ -1,5 +1,14 @@
 import { type ErrorObject, invalidResponse } from "./errors.ts";
-import type { Changes, Credential, ImportReport, Me, Operation, Podcast, Subscription } from "./types.ts";
+import type {
+  Changes,
+  Credential,
+  ImportReport,
+  Me,
+  Operation,
+  OperationResult,
+  Podcast,
+  Subscription,
+} from "./types.ts";
 
 // The parts of the server's documents that the client reads.
 export interface SubscriptionResource {
@@ -39,7 +48,7 @@ interface ListDocument<Data> {
   readonly links: { readonly prev: string | null; readonly next: string | null };
   readonly meta: { readonly total: number };
 }
-interface ResultsDocument {
+export interface ResultsDocument {
   readonly "atomic:results": readonly {
     readonly data?: SubscriptionResource | null;
     readonly errors?: readonly ErrorResource[];
@@ -65,9 +74,6 @@ export interface ListPage<Item> {
   readonly prev: string | undefined;
   readonly next: string | undefined;
 }
-
-/** The server's result for one operation: null for a removal, undefined if the response has no result for it. */
-export type Reply = Subscription | ErrorObject | null | undefined;
 
 /** Parses a document. Any failure means that the response is invalid. */
 export function readDocument<Document, Value>(text: string, reader: (document: Document) => Value): Value {
@@ -140,10 +146,14 @@ export function readPage<Data, Item>(
   };
 }
 
-export function readResults(document: ResultsDocument): Reply[] {
-  return document["atomic:results"].map(({ data, errors: [error] = [] }) =>
-    data ? readSubscription(data) : error ? readError(error) : data,
-  );
+export const NO_RESULT: ErrorObject = { status: 500, code: "invalid-response", title: "No Result" };
+
+/** Result N of the document, or an error if it has none. */
+export function readResult(document: ResultsDocument, index: number): OperationResult {
+  const { data, errors: [error] = [] } = document["atomic:results"][index] ?? {};
+  return data === undefined || error
+    ? { outcome: "refused", error: error ? readError(error) : NO_RESULT }
+    : { outcome: "done", subscription: data && readSubscription(data) };
 }
 
 export function readImport({ data, meta }: ImportDocument): ImportReport {

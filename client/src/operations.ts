@@ -1,5 +1,4 @@
-import { type Reply, readDocument, readResults, writeOperation } from "./documents.ts";
-import type { ErrorObject } from "./errors.ts";
+import { type ResultsDocument, readDocument, readResult, writeOperation } from "./documents.ts";
 import { JSON_API, type Send } from "./requests.ts";
 import type { CallOptions, Me, Operation, OperationResult } from "./types.ts";
 
@@ -12,7 +11,7 @@ const SAFE_OPERATIONS = 100;
 
 /** The results of one request. */
 interface BatchResult {
-  readonly replies: readonly Reply[];
+  readonly results: readonly OperationResult[];
   /** Whether an earlier attempt without a response may have executed the request. */
   readonly isRetry: boolean;
 }
@@ -43,8 +42,10 @@ export async function* sendOperations(
     }
     size = Math.min(maxSize, 2 * size);
     // If a single operation is too large for a request, only that operation is refused.
-    const replies = error ? [error] : readDocument(text, readResults);
-    yield { replies: texts.map((_, index) => replies[index]), isRetry: attempt > 1 };
+    const results: OperationResult[] = error
+      ? [{ outcome: "refused", error }]
+      : readDocument(text, (document: ResultsDocument) => texts.map((_, index) => readResult(document, index)));
+    yield { results, isRetry: attempt > 1 };
     sent += texts.length;
   }
 }
@@ -56,16 +57,10 @@ export async function applyOperations(
   { signal }: CallOptions,
 ): Promise<OperationResult[]> {
   const limits = operations.length > SAFE_OPERATIONS ? (await me({ signal })).limits : {};
-  const results: OperationResult[] = [];
-  for await (const { replies } of sendOperations(send, operations, limits, { signal }))
-    for (const reply of replies) {
-      if (reply === null || (reply && "feedUrl" in reply)) results.push({ outcome: "done", subscription: reply });
-      else results.push({ outcome: "refused", error: reply ?? NO_RESULT });
-    }
-  return results;
+  const all: OperationResult[] = [];
+  for await (const { results } of sendOperations(send, operations, limits, { signal })) all.push(...results);
+  return all;
 }
-
-export const NO_RESULT: ErrorObject = { status: 500, code: "invalid-response", title: "No Result" };
 
 /** The first operations that fit into one request body; at least one. */
 function takeOperations(operations: readonly Operation[], maxBytes: number): string[] {

@@ -1,9 +1,9 @@
-import { type Reply, readSubscription } from "./documents.ts";
+import { NO_RESULT, readSubscription } from "./documents.ts";
 import { guid } from "./guid.ts";
 import { fetchAll } from "./lists.ts";
-import { NO_RESULT, sendOperations } from "./operations.ts";
+import { sendOperations } from "./operations.ts";
 import type { Send } from "./requests.ts";
-import type { Feed, Me, Operation, SubscribeOptions, SubscribeResult } from "./types.ts";
+import type { Feed, Me, Operation, OperationResult, SubscribeOptions, SubscribeResult } from "./types.ts";
 
 export type Add = Operation & { readonly op: "add" };
 
@@ -19,10 +19,10 @@ export async function subscribe(
   if (wanted.length === 0) return all;
   const { counts, limits } = await me({ signal });
   const tally = { added: 0, alreadySubscribed: 0, refused: 0 };
-  for await (const { replies, isRetry } of sendOperations(send, wanted, limits, { batchSize, signal })) {
+  for await (const { results: batch, isRetry } of sendOperations(send, wanted, limits, { batchSize, signal })) {
     let results = wanted
-      .slice(all.length, all.length + replies.length)
-      .map(({ feedUrl, id }, index) => toResult(feedUrl, id, replies[index]));
+      .slice(all.length, all.length + batch.length)
+      .map(({ feedUrl, id }, index) => toResult(feedUrl, id, batch[index]));
     if (isRetry && results.some(({ outcome }) => outcome === "already-subscribed"))
       results = await findAdded(send, counts.subscriptions + tally.added, all, results, signal);
     for (const { outcome } of results) tally[outcome === "already-subscribed" ? "alreadySubscribed" : outcome] += 1;
@@ -37,9 +37,10 @@ export function toAdd(feed: Feed): Add {
   return { op: "add", id: id.toLowerCase(), feedUrl: url, ...attributes };
 }
 
-function toResult(feed: string, id: string, reply: Reply): SubscribeResult {
-  if (reply && "feedUrl" in reply) return { feed, id, outcome: "added", subscription: reply };
-  const { status, code, title, detail } = reply ?? NO_RESULT;
+function toResult(feed: string, id: string, result: OperationResult | undefined): SubscribeResult {
+  if (result?.outcome === "done" && result.subscription)
+    return { feed, id, outcome: "added", subscription: result.subscription };
+  const { status, code, title, detail } = result?.outcome === "refused" ? result.error : NO_RESULT;
   const outcome = code === "already-subscribed" ? "already-subscribed" : "refused";
   return { feed, id, outcome, error: { status, code, title, detail } };
 }
@@ -63,6 +64,6 @@ async function findAdded(
     if (found?.feedUrl !== result.feed) return result;
     // A feed that was given twice is added once.
     newer.delete(found.id);
-    return toResult(result.feed, result.id, found);
+    return { feed: result.feed, id: result.id, outcome: "added", subscription: found };
   });
 }

@@ -1,19 +1,17 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { isRefusal } from "../lists/subscription.ts";
 import type { PodcastCounts } from "../podcasts/podcast-store.ts";
 import type { FeedOutcome } from "../podcasts/read/feed.ts";
 import type { ConnectionCounts } from "../store/shared/contract.ts";
+import { isMalformed } from "./api/documents/resource.ts";
+import type { OutcomeCounter } from "./api/services.ts";
 
-export interface Metrics {
+export interface Metrics extends OutcomeCounter {
   readonly contentType: string;
   collect(): Promise<string>;
   observeRequest(method: string, route: string, status: number, seconds: number): void;
   /** Counts a request of a podcast app. */
   countAppRequest(userAgent: string | undefined, status: number): void;
-  /** Outcome N is that of operation N. One without a `code` is a success. */
-  countOutcomes(
-    operations: readonly (object | { readonly kind: keyof typeof SUCCESSES })[],
-    outcomes: readonly (object | { readonly code: string })[],
-  ): void;
   observeCommit(operations: number, seconds: number): void;
   /** Registers a gauge of the requests that wait for their turn. */
   watchQueue(waiting: () => number): void;
@@ -120,8 +118,8 @@ export function createMetrics(version: string, now: () => number = () => perform
     countOutcomes(requested, outcomes) {
       for (const [index, outcome] of outcomes.entries()) {
         const operation = requested[index];
-        if ("code" in outcome) operations.labels(outcome.code).inc();
-        else if (operation !== undefined && "kind" in operation) operations.labels(SUCCESSES[operation.kind]).inc();
+        if (isMalformed(outcome) || isRefusal(outcome)) operations.labels(outcome.code).inc();
+        else if (operation !== undefined && !isMalformed(operation)) operations.labels(SUCCESSES[operation.kind]).inc();
       }
     },
     observeCommit(count, seconds) {

@@ -4,20 +4,19 @@ import type { MonotonicClock } from "../../accounts/rate-limits.ts";
 import type { AppSignIn } from "../../apps/sign-in.ts";
 import type { AppSync } from "../../apps/sync.ts";
 import type { Config } from "../../config/config.ts";
-import type { Change } from "../../lists/subscription.ts";
+import type { Outcome } from "../../lists/subscription.ts";
 import type { Scheduler } from "../../podcasts/schedule/scheduler.ts";
 import type { Store } from "../../store/shared/contract.ts";
 import type { Authenticate } from "../auth/authenticate.ts";
 import type { ReadPeer, ServerUrlOf } from "../wire/client-address.ts";
 import type { Logger } from "../wire/exchange.ts";
+import type { Operation } from "./documents/operations.ts";
+import type { Malformed } from "./documents/resource.ts";
 import type { EventHub } from "./event-hub.ts";
 
 export interface OutcomeCounter {
-  /** Outcome N is that of operation N. One without a `code` is a success. */
-  countOutcomes(
-    operations: readonly (object | { readonly kind: Change["kind"] })[],
-    outcomes: readonly (object | { readonly code: string })[],
-  ): void;
+  /** Outcome N is that of operation N. */
+  countOutcomes(operations: readonly Operation[], outcomes: readonly (Outcome | Malformed)[]): void;
 }
 
 /** Dependencies of the handlers. */

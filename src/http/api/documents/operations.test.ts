@@ -4,7 +4,7 @@ import { ADDITION, FEED, failureOf, ID, RESOURCE, SUBSCRIPTION } from "../../../
 import { createError, ERRORS } from "../../../errors/catalog.ts";
 import type { Conflict } from "../../../lists/subscription.ts";
 import { type Operation, readOperations, writeResults } from "./operations.ts";
-import { isMalformed, type Malformed, malformedError, type RequestedAddition } from "./resource.ts";
+import { isMalformed, type Malformed, malformed, malformedError, type RequestedAddition } from "./resource.ts";
 import { toRequestFailure } from "./subscriptions.ts";
 
 const OTHER_ID = "00000000-0000-4000-8000-00000000000b";
@@ -65,15 +65,12 @@ test("operations: the maximum → read; one more → 413 with the limit", () => 
 });
 
 test("operations: an invalid operation → the reason", () => {
-  const invalid = (reason: string) => ({ code: "invalid-operation", reason, pointer: "" });
+  const invalid = (reason: string) => malformed("invalid-operation", "", reason);
   for (const operation of [null, [], "add"]) assert.deepEqual(operate(operation), invalid("it must be an object"));
   for (const op of [undefined, null, 1])
     assert.deepEqual(operate({ op }), invalid('`op` must be "add", "update" or "remove"'));
   for (const op of ["", "replace", "Add"]) {
-    assert.deepEqual(operate({ op, data: RESOURCE }), {
-      code: "unsupported-operation",
-      pointer: "",
-    });
+    assert.deepEqual(operate({ op, data: RESOURCE }), malformed("unsupported-operation", ""));
   }
   for (const data of [undefined, null, [RESOURCE], "x"])
     assert.deepEqual(add(data), invalid("`data` must be exactly one resource object"));
@@ -86,11 +83,8 @@ test("operations: `ref` → must have the type and id of `data`", () => {
     { type, id: id.toUpperCase() },
   ])
     assert.deepEqual(add(RESOURCE, { ref }), ADDITION);
-  const invalid = {
-    code: "invalid-operation",
-    reason: "`ref` must have the same `type` and `id` as `data`, or be omitted",
-    pointer: "",
-  };
+  const reason = "`ref` must have the same `type` and `id` as `data`, or be omitted";
+  const invalid = malformed("invalid-operation", "", reason);
   for (const ref of [
     null,
     undefined,
@@ -115,11 +109,8 @@ test("operations: `href` → must be the path of the collection", () => {
   const given = (href: unknown) => operate({ op: "add", data: RESOURCE, href }, "/pods");
   assert.deepEqual(given("/pods/v1/subscriptions"), ADDITION);
   for (const href of ["/v1/subscriptions", "", null, undefined]) {
-    assert.deepEqual(given(href), {
-      code: "invalid-operation",
-      reason: '`href` must be "/pods/v1/subscriptions", or be omitted',
-      pointer: "",
-    });
+    const reason = '`href` must be "/pods/v1/subscriptions", or be omitted';
+    assert.deepEqual(given(href), malformed("invalid-operation", "", reason));
   }
 });
 
@@ -137,7 +128,7 @@ test("operations: an invalid resource → its first error, with a pointer to an 
     [{ ...RESOURCE, attributes: { feed_url: "" } }, "feed-url-missing", "/attributes/feed_url"],
     [{ ...RESOURCE, attributes: { feed_url: "ftp://a" } }, "feed-url-not-http", "/attributes/feed_url"],
   ];
-  for (const [resource, code, pointer] of cases) assert.deepEqual(add(resource), { code, pointer });
+  for (const [resource, code, pointer] of cases) assert.deepEqual(add(resource), malformed(code, pointer));
 });
 
 test("operations: an id → 8-4-4-4-12 hexadecimal digits, nothing else", () => {
@@ -158,8 +149,8 @@ test("results: additions, conflicts and invalid operations → result N for oper
   const guid = ID.toUpperCase();
   const written = JSON.parse(
     writeResults(
-      [...Array(4).fill({ ...ADDITION, idAsSent: guid }), { code: "invalid-id", pointer: "" }],
-      [SUBSCRIPTION, ...CONFLICTS.map(([code]) => conflict(code)), SUBSCRIPTION, { code: "invalid-id", pointer: "" }],
+      [...Array(4).fill({ ...ADDITION, idAsSent: guid }), malformed("invalid-id", "")],
+      [SUBSCRIPTION, ...CONFLICTS.map(([code]) => conflict(code)), SUBSCRIPTION, malformed("invalid-id", "")],
       "/p",
       META,
     ),
@@ -204,7 +195,7 @@ test("results: every rejection → its status, code, title and detail", () => {
     ["feed-url-not-http", 422, "Validation Failed", ERRORS["feed-url-not-http"].detail],
   ];
   for (const [code, status, title, detail] of expected) {
-    const error = malformedError({ code, reason: "why", pointer: "/id" }, (pointer) => `/data${pointer}`);
+    const error = malformedError(malformed(code, "/id", "why"), (pointer) => `/data${pointer}`);
     assert.deepEqual(error, {
       status,
       code,

@@ -9,6 +9,7 @@ import {
   COLLECTION,
   isMalformed,
   type Malformed,
+  malformed,
   malformedError,
   type RequestedChange,
   readAddition,
@@ -61,7 +62,7 @@ function readOperation(operation: unknown, basePath: string): Operation {
     if (!isObject(ref) || "relationship" in ref) return invalid("`ref` must be an object with `type` and `id`");
     return checkHref(operation, readRemoval(ref), basePath);
   }
-  if (op !== "add" && op !== "update") return { code: "unsupported-operation", pointer: "" };
+  if (op !== "add" && op !== "update") return malformed("unsupported-operation", "");
   if (!isObject(data)) return invalid("`data` must be exactly one resource object");
   if ("ref" in operation && !isSame(ref, data))
     return invalid("`ref` must have the same `type` and `id` as `data`, or be omitted");
@@ -79,7 +80,7 @@ function checkHref(operation: object, change: Operation, basePath: string): Oper
 }
 
 function invalid(reason: string): Malformed {
-  return { code: "invalid-operation", reason, pointer: "" };
+  return malformed("invalid-operation", "", reason);
 }
 
 function isSame(ref: unknown, data: Readonly<Record<string, unknown>>): boolean {

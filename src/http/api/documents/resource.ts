@@ -38,6 +38,7 @@ export type RequestedChange = RequestedAddition | RequestedUpdate | RequestedRem
 
 /** Why a resource object or an operation is invalid. */
 export interface Malformed {
+  readonly kind: "malformed";
   readonly code:
     | "unsupported-operation"
     | "invalid-operation"
@@ -56,7 +57,11 @@ export interface Malformed {
 type Pointer = "" | "/type" | "/id" | "/attributes" | "/attributes/feed_url" | `/attributes/${DetailName}`;
 
 export function isMalformed<Value extends object>(value: Value | Malformed): value is Malformed {
-  return "pointer" in value;
+  return (value as Partial<Malformed>).kind === "malformed";
+}
+
+export function malformed(code: Malformed["code"], pointer: Pointer, reason?: string): Malformed {
+  return { kind: "malformed", code, pointer, ...(reason === undefined ? {} : { reason }) };
 }
 
 type Members = Readonly<Record<string, unknown>>;
@@ -66,8 +71,7 @@ export function readAddition(resource: Members): RequestedAddition | Malformed {
   const identity = readIdentity(resource);
   if (isMalformed(identity)) return identity;
   const { attributes } = resource;
-  if (!isObject(attributes))
-    return { code: "feed-url-missing", pointer: "attributes" in resource ? "/attributes" : "" };
+  if (!isObject(attributes)) return malformed("feed-url-missing", "attributes" in resource ? "/attributes" : "");
   const feedAttributes = readFeed(attributes);
   if (isMalformed(feedAttributes)) return feedAttributes;
   const { id, idAsSent } = identity;
@@ -82,8 +86,7 @@ export function readUpdate(resource: Members): RequestedUpdate | Malformed {
   const identity = readIdentity(resource);
   if (isMalformed(identity)) return identity;
   const attributes = "attributes" in resource ? resource["attributes"] : {};
-  if (!isObject(attributes))
-    return { code: "invalid-attribute", reason: "`attributes` must be an object", pointer: "/attributes" };
+  if (!isObject(attributes)) return malformed("invalid-attribute", "/attributes", "`attributes` must be an object");
   const feedAttributes = "feed_url" in attributes ? readFeed(attributes) : {};
   if (isMalformed(feedAttributes)) return feedAttributes;
   const details = readAttributes(attributes);
@@ -98,9 +101,9 @@ export function readRemoval(reference: Members): RequestedRemoval | Malformed {
 
 function readIdentity(resource: Members): RequestedId | Malformed {
   const { type, id } = resource;
-  if (typeof type !== "string") return { code: "type-missing", pointer: "type" in resource ? "/type" : "" };
-  if (type !== SUBSCRIPTION_TYPE) return { code: "type-mismatch", pointer: "/type" };
-  if (typeof id !== "string" || !isUuidLike(id)) return { code: "invalid-id", pointer: "id" in resource ? "/id" : "" };
+  if (typeof type !== "string") return malformed("type-missing", "type" in resource ? "/type" : "");
+  if (type !== SUBSCRIPTION_TYPE) return malformed("type-mismatch", "/type");
+  if (typeof id !== "string" || !isUuidLike(id)) return malformed("invalid-id", "id" in resource ? "/id" : "");
   return { id: id.toLowerCase(), idAsSent: id };
 }
 
@@ -108,16 +111,16 @@ function readFeed(attributes: Members): { readonly feedUrl: string; readonly nor
   const feedUrl = attributes["feed_url"];
   // A pointer must lead to a value that exists (JSON:API 1.1), so the parent of a missing member is reported.
   const pointer = "feed_url" in attributes ? "/attributes/feed_url" : "/attributes";
-  if (typeof feedUrl !== "string") return { code: "feed-url-missing", pointer };
+  if (typeof feedUrl !== "string") return malformed("feed-url-missing", pointer);
   const parsed = readFeedUrl(feedUrl);
-  if (parsed.kind === "invalid") return { code: parsed.errorCode, pointer };
+  if (parsed.kind === "invalid") return malformed(parsed.errorCode, pointer);
   return { feedUrl, normalizedUrl: parsed.normalizedUrl };
 }
 
 function readAttributes(attributes: Members): Details | Malformed {
   const details = readDetails(attributes);
   if (typeof details !== "string") return details;
-  return { code: `invalid-${details}`, pointer: `/attributes/${details}` };
+  return malformed(`invalid-${details}`, `/attributes/${details}`);
 }
 
 /** Pointers to the values that cause the conflicts. */
