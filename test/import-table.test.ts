@@ -91,6 +91,7 @@ const ALLOWED: Readonly<Record<string, readonly string[]>> = {
       "src/http/page",
       "src/http/wire",
       "src/jsonapi",
+      "src/lists",
       "src/opml",
       "src/podcasts",
       "src/store",
