@@ -88,7 +88,7 @@ const oldestSchema = (engine: "sqlite" | "postgres") =>
 /** The first start of a server, which migrates; then another one must find everything. */
 async function migrate(run: Run, db: TargetDb, killAfterMs: number | undefined): Promise<readonly string[]> {
   const { ids } = await db.inspect();
-  const { child, listening } = launch({ DATABASE_URL: db.url });
+  const { child, listening } = launch({ DATABASE_URL: db.url, EARMARK_ACCOUNTS: "true" });
   run.onEnd(() => child.kill("SIGKILL"));
   if (killAfterMs === undefined) await listening;
   else setTimeout(() => child.kill("SIGKILL"), killAfterMs);

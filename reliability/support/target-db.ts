@@ -9,7 +9,7 @@ export interface TargetDb {
   inspect(): Promise<Rows>;
 }
 
-/** What the tables contain about the only list. */
+/** What the tables contain about the first list. */
 export interface Rows {
   /** In list order. */
   readonly ids: readonly string[];
@@ -26,6 +26,8 @@ interface Counts {
   readonly removals: number;
 }
 
+/** Most databases here have one list; for others, only the first is looked at. */
+const ofFirst = (schema = "") => `where user_id = (select min(user_id) from ${schema}lists)`;
 const NOTHING: Counts = { total: 0, sequence: 0, removals: 0 };
 
 export function sqliteTarget(path: string): TargetDb {
@@ -37,11 +39,13 @@ export function sqliteTarget(path: string): TargetDb {
       try {
         database.exec("begin");
         const ids = database
-          .prepare("select lower(hex(id)) as id from subscriptions order by sequence")
+          .prepare(`select lower(hex(id)) as id from subscriptions ${ofFirst()} order by sequence`)
           .all()
           .map(({ id }) => withDashes(String(id)));
         const counts = database
-          .prepare("select total, sequence, (select count(*) from removals) as removals from lists")
+          .prepare(
+            `select total, sequence, (select count(*) from removals ${ofFirst()}) as removals from lists ${ofFirst()}`,
+          )
           .get() as unknown as Counts | undefined;
         const [integrity] = Object.values(database.prepare("pragma integrity_check").get() ?? {});
         return { ids, ...(counts ?? NOTHING), integrity: String(integrity) };
@@ -55,14 +59,15 @@ export function sqliteTarget(path: string): TargetDb {
 export async function postgresTarget(server: PostgresServer): Promise<TargetDb> {
   const url = await server.database();
   const name = new URL(url).pathname.slice(1);
+  const first = ofFirst("earmark.");
   return {
     engine: "PostgreSQL",
     url,
     async inspect() {
       const [row] = await server.query(
-        `select (select coalesce(json_agg(id order by sequence), '[]') from earmark.subscriptions) as ids,
+        `select (select coalesce(json_agg(id order by sequence), '[]') from earmark.subscriptions ${first}) as ids,
            (select json_build_object('total', total, 'sequence', sequence,
-              'removals', (select count(*) from earmark.removals)) from earmark.lists) as counts`,
+              'removals', (select count(*) from earmark.removals ${first})) from earmark.lists ${first}) as counts`,
         name,
       );
       const { ids, counts } = row as { ids: string[]; counts: Counts | null };
