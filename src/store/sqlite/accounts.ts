@@ -64,11 +64,6 @@ const [LAST_ADMIN, MORE] = [8, 9];
 /** Pause between two steps of an erasure. Another process, which polls for the lock every millisecond, gets it then. */
 const ERASING_PAUSE_MS = 3;
 
-/** Whether this change completed the deletion of an account. */
-export function completesDeletion({ kind }: AccountChange, result: number | undefined): boolean {
-  return (kind === "delete" || kind === "erase") && result === DONE;
-}
-
 const SERVER = asUser(NOBODY);
 
 /** Applies account changes inside the transaction of the writer thread. A refused change writes nothing. */

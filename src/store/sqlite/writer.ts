@@ -15,6 +15,8 @@ const CACHE_KIB = 16 * 1024;
 /** How long a group waits for another process that is writing to the file. */
 const WAITING_MS = 10_000;
 
+const isSweep = (job: Job) => job.kind === "account" && job.change.kind === "sweep";
+
 /** The connection that writes. */
 class Connection {
   readonly #database: DatabaseSync;
@@ -58,16 +60,12 @@ class Connection {
   write(jobs: readonly Job[]): JobResult[] {
     this.#beginTransaction();
     this.#expiries.clear();
-    const results = jobs.map((job) => {
-      const result = this.#execute(job);
-      this.#scrubber.note(job, result);
-      return result;
-    });
+    const results = jobs.map((job) => this.#execute(job));
     this.#lists.flush();
     this.#isCommitting = true;
     this.#commit.run();
     this.#isCommitting = false;
-    this.isTrusted = this.#scrubber.run();
+    if (jobs.some(isSweep)) this.isTrusted = this.#scrubber.run();
     return results;
   }
 
