@@ -44,6 +44,8 @@ export function createReaders({ maxOperations, basePath }: ReaderConfig) {
   };
 }
 
+export type BodyReaders = ReturnType<typeof createBodyReaders>;
+
 /** For each kind of body, a function that receives one and returns its items. */
 export function createBodyReaders({ limits, basePath }: Pick<Config, "limits" | "basePath">) {
   const config: ReaderConfig = { maxOperations: limits.maxOperations, basePath };

@@ -1,15 +1,18 @@
 import type { Accounts } from "../accounts/accounts.ts";
+import type { Administration } from "../accounts/administration.ts";
 import { Passkeys } from "../accounts/passkeys.ts";
 import type { Signatures } from "../accounts/signatures.ts";
 import { readPageQuery } from "../jsonapi/query.ts";
-import { createAccountHandlers, createMeHandlers } from "./api/accounts.ts";
-import { createAdministrationHandlers } from "./api/administration.ts";
+import { createAccountHandlers } from "./api/accounts.ts";
+import { createAdministrationHandlers, createInvitationHandlers } from "./api/administration.ts";
 import { createAppDataHandlers } from "./api/app-data.ts";
 import { createAppLoginHandlers } from "./api/app-logins.ts";
 import { createChangesHandler, createRemovalsHandler } from "./api/changes.ts";
+import { createCredentialHandlers } from "./api/credentials.ts";
 import { createEventsHandler } from "./api/events.ts";
 import { createFeedSearchHandler } from "./api/feed-searches.ts";
 import { createOpmlHandlers, requireImportFileType } from "./api/imports.ts";
+import { createMeHandlers, createOwnAccountHandlers } from "./api/me.ts";
 import { createOperationsHandler } from "./api/operations.ts";
 import { createPasskeyHandlers } from "./api/passkeys.ts";
 import { createPodcastHandlers } from "./api/podcasts.ts";
@@ -27,7 +30,7 @@ import { createSubscriptionHandlers } from "./api/subscriptions.ts";
 import { gpodderRoutes } from "./apps/gpodder/routes.ts";
 import { nextcloudRoutes } from "./apps/nextcloud/routes.ts";
 import { CALLBACK, createOidcLoginHandlers } from "./auth/oidc-login.ts";
-import { createBodyReaders } from "./body-readers.ts";
+import { type BodyReaders, createBodyReaders } from "./body-readers.ts";
 import { createHealthHandlers } from "./health.ts";
 import type { Metrics } from "./metrics.ts";
 import { docsRoutes } from "./page/docs-page.ts";
@@ -46,15 +49,36 @@ const CHECK = { access: "open", ignoresAccept: true, query: anyQuery, startsAtOn
 /** Every route of the server. */
 export function createRoutes(services: Services, metrics: Metrics | undefined, isDraining: () => boolean): Route[] {
   const { config } = services;
-  const { maxBodyBytes, maxImportBytes } = config.limits;
   const bodies = createBodyReaders(config);
-  const subscriptions = createSubscriptionHandlers(services);
-  const podcasts = createPodcastHandlers(services);
-  const opml = createOpmlHandlers(services, bodies.importFile);
-  const appData = createAppDataHandlers(services);
   const me = createMeHandlers(services);
   const health = createHealthHandlers(services, isDraining);
+  return [
+    ...subscriptionRoutes(services, bodies),
+    ...syncRoutes(services),
+    ...podcastRoutes(services),
+    ...appDataRoutes(services),
 
+    route("GET", "/v1/me", { access: "read", run: me.get }),
+    route("GET", "/v1/me/export", { access: "account", cost: costOfEverything, run: me.export }),
+    ...accountRoutes(services),
+
+    ...gpodderRoutes(services, bodies),
+    ...nextcloudRoutes(services, bodies),
+
+    ...pageRoutes(config),
+    ...docsRoutes(services.serverUrlOf),
+
+    route("GET", "/healthz", { ...CHECK, run: health.live }),
+    route("GET", "/readyz", { ...CHECK, run: health.ready }),
+    ...metricsRoutes(metrics),
+  ];
+}
+
+function subscriptionRoutes(services: Services, bodies: BodyReaders): Route[] {
+  const { maxBodyBytes, maxImportBytes } = services.config.limits;
+  const subscriptions = createSubscriptionHandlers(services);
+  const opml = createOpmlHandlers(services, bodies.importFile);
+  const body = { maxBytes: Math.min(MAX_SUBSCRIPTION_BYTES, maxBodyBytes) };
   return [
     route("POST", "/v1/operations", {
       access: "write",
@@ -69,29 +93,29 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
       cost: costOfPage,
       run: subscriptions.list,
     }),
-    route("POST", "/v1/subscriptions", {
-      access: "write",
-      body: { maxBytes: Math.min(MAX_SUBSCRIPTION_BYTES, maxBodyBytes) },
-      run: subscriptions.add,
-    }),
+    route("POST", "/v1/subscriptions", { access: "write", body, run: subscriptions.add }),
     route("GET", "/v1/subscriptions/:id", { access: "read", query: readFieldsQuery, run: subscriptions.get }),
-    route("PATCH", "/v1/subscriptions/:id", {
-      access: "write",
-      body: { maxBytes: Math.min(MAX_SUBSCRIPTION_BYTES, maxBodyBytes) },
-      run: subscriptions.update,
-    }),
+    route("PATCH", "/v1/subscriptions/:id", { access: "write", body, run: subscriptions.update }),
     route("DELETE", "/v1/subscriptions/:id", { access: "write", run: subscriptions.remove }),
 
-    route("GET", "/v1/podcasts/:id", { access: "read", query: readPodcastQuery, run: podcasts.get }),
-    route("GET", "/v1/podcasts/:id/artwork/:image", { access: "read", ignoresAccept: true, run: podcasts.artwork }),
-    route("POST", "/v1/podcasts/:id/refresh", { access: "write", run: podcasts.refresh }),
-
-    route("POST", "/v1/feed-searches", {
-      access: "write",
-      body: { maxBytes: MAX_SMALL_DOCUMENT_BYTES },
-      run: createFeedSearchHandler(services),
+    route("GET", "/v1/subscriptions.opml", {
+      access: "read",
+      ignoresAccept: true,
+      cost: costOfEverything,
+      run: opml.export,
     }),
+    route("POST", "/v1/imports", {
+      access: "write",
+      query: readImportQuery,
+      body: { maxBytes: maxImportBytes, requireContentType: requireImportFileType },
+      run: opml.import,
+    }),
+  ];
+}
 
+/** What changed in the list. */
+function syncRoutes(services: Services): Route[] {
+  return [
     route("GET", "/v1/changes", {
       access: "read",
       query: readChangesQuery,
@@ -110,20 +134,27 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
       startsAtOnce: true,
       run: createEventsHandler(services.hub),
     }),
+  ];
+}
 
-    route("GET", "/v1/subscriptions.opml", {
-      access: "read",
-      ignoresAccept: true,
-      cost: costOfEverything,
-      run: opml.export,
-    }),
-    route("POST", "/v1/imports", {
+function podcastRoutes(services: Services): Route[] {
+  const podcasts = createPodcastHandlers(services);
+  return [
+    route("GET", "/v1/podcasts/:id", { access: "read", query: readPodcastQuery, run: podcasts.get }),
+    route("GET", "/v1/podcasts/:id/artwork/:image", { access: "read", ignoresAccept: true, run: podcasts.artwork }),
+    route("POST", "/v1/podcasts/:id/refresh", { access: "write", run: podcasts.refresh }),
+
+    route("POST", "/v1/feed-searches", {
       access: "write",
-      query: readImportQuery,
-      body: { maxBytes: maxImportBytes, requireContentType: requireImportFileType },
-      run: opml.import,
+      body: { maxBytes: MAX_SMALL_DOCUMENT_BYTES },
+      run: createFeedSearchHandler(services),
     }),
+  ];
+}
 
+function appDataRoutes(services: Services): Route[] {
+  const appData = createAppDataHandlers(services);
+  return [
     route("GET", "/v1/devices", { access: "read", query: readPageQuery, run: appData.listDevices }),
     route("GET", "/v1/devices/:device", { access: "read", run: appData.getDevice }),
     route("PATCH", "/v1/devices/:device", {
@@ -138,20 +169,6 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
       cost: costOfPage,
       run: appData.listActions,
     }),
-
-    route("GET", "/v1/me", { access: "read", run: me.get }),
-    route("GET", "/v1/me/export", { access: "account", cost: costOfEverything, run: me.export }),
-    ...accountRoutes(services),
-
-    ...gpodderRoutes(services, bodies),
-    ...nextcloudRoutes(services, bodies),
-
-    ...pageRoutes(config),
-    ...docsRoutes(services.serverUrlOf),
-
-    route("GET", "/healthz", { ...CHECK, run: health.live }),
-    route("GET", "/readyz", { ...CHECK, run: health.ready }),
-    ...metricsRoutes(metrics),
   ];
 }
 
@@ -165,32 +182,33 @@ function accountRoutes(services: Services): Route[] {
   const logins = createAppLoginHandlers(services.accounts, signatures, services);
   const body = { maxBytes: MAX_SMALL_DOCUMENT_BYTES };
   const query = readPageQuery;
-  const { listCredentials, getCredential, revokeCredential } = accounts;
+  const own = createOwnAccountHandlers(services.accounts, services);
+  const credentials = createCredentialHandlers(services.accounts, services);
   return [
     route("POST", "/v1/accounts", { access: "open", body, run: accounts.signUp }),
-    route("PATCH", "/v1/me", { access: "account", body, run: accounts.changePassword }),
-    route("DELETE", "/v1/me", { access: "account", run: accounts.deleteAccount }),
+    route("PATCH", "/v1/me", { access: "account", body, run: own.changePassword }),
+    route("DELETE", "/v1/me", { access: "account", run: own.deleteAccount }),
 
-    route("GET", "/v1/sessions", { access: "account", query, run: listCredentials("session") }),
+    route("GET", "/v1/sessions", { access: "account", query, run: credentials.list("session") }),
     route("POST", "/v1/sessions", { access: "open", body, run: accounts.signIn }),
-    route("GET", "/v1/sessions/:id", { access: "account", run: getCredential("session") }),
-    route("DELETE", "/v1/sessions/:id", { access: "account", run: revokeCredential("session") }),
+    route("GET", "/v1/sessions/:id", { access: "account", run: credentials.get("session") }),
+    route("DELETE", "/v1/sessions/:id", { access: "account", run: credentials.revoke("session") }),
 
-    route("GET", "/v1/tokens", { access: "account", query, run: listCredentials("token") }),
-    route("POST", "/v1/tokens", { access: "account", body, run: accounts.createToken }),
-    route("GET", "/v1/tokens/:id", { access: "account", run: getCredential("token") }),
-    route("DELETE", "/v1/tokens/:id", { access: "account", run: revokeCredential("token") }),
+    route("GET", "/v1/tokens", { access: "account", query, run: credentials.list("token") }),
+    route("POST", "/v1/tokens", { access: "account", body, run: credentials.createToken }),
+    route("GET", "/v1/tokens/:id", { access: "account", run: credentials.get("token") }),
+    route("DELETE", "/v1/tokens/:id", { access: "account", run: credentials.revoke("token") }),
 
     route("GET", "/v1/passkey-options/sign-in", { access: "open", run: ownPasskeys.signInOptions }),
     route("GET", "/v1/passkey-options/registration", { access: "account", run: ownPasskeys.registrationOptions }),
-    route("GET", "/v1/passkeys", { access: "account", query, run: listCredentials("passkey") }),
+    route("GET", "/v1/passkeys", { access: "account", query, run: credentials.list("passkey") }),
     route("POST", "/v1/passkeys", { access: "account", body, run: ownPasskeys.add }),
-    route("GET", "/v1/passkeys/:id", { access: "account", run: getCredential("passkey") }),
-    route("DELETE", "/v1/passkeys/:id", { access: "account", run: revokeCredential("passkey") }),
+    route("GET", "/v1/passkeys/:id", { access: "account", run: credentials.get("passkey") }),
+    route("DELETE", "/v1/passkeys/:id", { access: "account", run: credentials.revoke("passkey") }),
 
-    route("GET", "/v1/identities", { access: "account", query, run: listCredentials("identity") }),
-    route("GET", "/v1/identities/:id", { access: "account", run: getCredential("identity") }),
-    route("DELETE", "/v1/identities/:id", { access: "account", run: revokeCredential("identity") }),
+    route("GET", "/v1/identities", { access: "account", query, run: credentials.list("identity") }),
+    route("GET", "/v1/identities/:id", { access: "account", run: credentials.get("identity") }),
+    route("DELETE", "/v1/identities/:id", { access: "account", run: credentials.revoke("identity") }),
     ...oidcRoutes(services.accounts, signatures, services),
 
     route("GET", "/v1/app-logins/:token", { access: "account", run: logins.get }),
@@ -198,25 +216,27 @@ function accountRoutes(services: Services): Route[] {
     route("DELETE", "/v1/app-logins/:token", { access: "account", run: logins.deny }),
 
     route("POST", "/v1/password-resets", { access: "open", body, run: accounts.resetPassword }),
-    ...administrationRoutes(createAdministrationHandlers(services.accounts, administration, services)),
+    ...administrationRoutes(services.accounts, administration, services),
   ];
 }
 
-function administrationRoutes(administration: ReturnType<typeof createAdministrationHandlers>): Route[] {
+function administrationRoutes(accounts: Accounts, administration: Administration, services: Services): Route[] {
+  const people = createAdministrationHandlers(accounts, administration, services);
+  const invitations = createInvitationHandlers(accounts, administration, services);
   const body = { maxBytes: MAX_SMALL_DOCUMENT_BYTES };
   const query = readPageQuery;
   return [
-    route("GET", "/v1/accounts", { access: "admin", query, run: administration.list }),
-    route("GET", "/v1/accounts/:account", { access: "admin", run: administration.get }),
-    route("PATCH", "/v1/accounts/:account", { access: "admin", body, run: administration.change }),
-    route("DELETE", "/v1/accounts/:account", { access: "admin", run: administration.delete }),
-    route("POST", "/v1/accounts/:account/reset-links", { access: "admin", run: administration.createResetLink }),
+    route("GET", "/v1/accounts", { access: "admin", query, run: people.list }),
+    route("GET", "/v1/accounts/:account", { access: "admin", run: people.get }),
+    route("PATCH", "/v1/accounts/:account", { access: "admin", body, run: people.change }),
+    route("DELETE", "/v1/accounts/:account", { access: "admin", run: people.delete }),
+    route("POST", "/v1/accounts/:account/reset-links", { access: "admin", run: people.createResetLink }),
 
-    route("GET", "/v1/invitations", { access: "admin", query, run: administration.listInvitations }),
-    route("POST", "/v1/invitations", { access: "admin", body, run: administration.invite }),
-    route("DELETE", "/v1/invitations/:id", { access: "admin", run: administration.revokeInvitation }),
+    route("GET", "/v1/invitations", { access: "admin", query, run: invitations.list }),
+    route("POST", "/v1/invitations", { access: "admin", body, run: invitations.create }),
+    route("DELETE", "/v1/invitations/:id", { access: "admin", run: invitations.revoke }),
 
-    route("GET", "/v1/audit-log", { access: "admin", query, run: administration.auditLog }),
+    route("GET", "/v1/audit-log", { access: "admin", query, run: people.auditLog }),
   ];
 }
 

@@ -32,17 +32,6 @@ export function createAdministrationHandlers(
     if (person === undefined) throw notFound("Account");
     return person;
   };
-  /** Turns lost access into 403 if the caller is no longer an administrator, and 401 if no longer signed in. */
-  const administer = async <T>({ caller }: Pick<Call, "caller">, work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work();
-    } catch (error) {
-      if (error instanceof AccessRevoked) await caller.requireAccess();
-      throw error;
-    }
-  };
-  const rangeOf = ({ number, size }: PageQuery) => ({ offset: (number - 1) * size, size });
-
   return {
     async list({ response, query }: Call<PageQuery>): Promise<void> {
       const { accounts: some, total } = await administration.page(rangeOf(query));
@@ -84,7 +73,22 @@ export function createAdministrationHandlers(
       respond(response, 201, JSON_API, writeOne(resetLinkResource(issued.credential, url)));
     },
 
-    async listInvitations({ response, query }: Call<PageQuery>): Promise<void> {
+    async auditLog({ response, query }: Call<PageQuery>): Promise<void> {
+      const { entries, total } = await administration.auditLog(rangeOf(query));
+      const document = writePage(entries.map(auditResource), total, `${basePath}/v1/audit-log`, query);
+      respond(response, 200, JSON_API, document);
+    },
+  };
+}
+
+/** Handlers of `/v1/invitations`. */
+export function createInvitationHandlers(
+  accounts: Accounts,
+  administration: Administration,
+  { config: { basePath }, serverUrlOf, clock }: Services,
+) {
+  return {
+    async list({ response, query }: Call<PageQuery>): Promise<void> {
       const all = await accounts.listCredentials(NOBODY, "invitation");
       const resources = all
         .filter((invitation) => isValidAt(invitation, clock()))
@@ -92,7 +96,7 @@ export function createAdministrationHandlers(
       respond(response, 200, JSON_API, writePageOf(resources, `${basePath}/v1/invitations`, query));
     },
 
-    async invite(call: Call): Promise<void> {
+    async create(call: Call): Promise<void> {
       const { request, response, caller, maxBytes } = call;
       const wanted = readInvitation(await readJson(request, response, maxBytes), clock());
       const issued = await administer(call, () => administration.invite(caller, clock(), wanted));
@@ -102,19 +106,27 @@ export function createAdministrationHandlers(
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },
 
-    async revokeInvitation(call: Call): Promise<void> {
+    async revoke(call: Call): Promise<void> {
       const { response, caller, params } = call;
       const revoke = () => accounts.removeCredential(caller, "invitation", idOf(params), clock());
       if (!(await administer(call, revoke))) throw notFound("Invitation");
       respondEmpty(response);
     },
-
-    async auditLog({ response, query }: Call<PageQuery>): Promise<void> {
-      const { entries, total } = await administration.auditLog(rangeOf(query));
-      const document = writePage(entries.map(auditResource), total, `${basePath}/v1/audit-log`, query);
-      respond(response, 200, JSON_API, document);
-    },
   };
+}
+
+/** Turns lost access into 403 if the caller is no longer an administrator, and 401 if no longer signed in. */
+async function administer<T>({ caller }: Pick<Call, "caller">, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work();
+  } catch (error) {
+    if (error instanceof AccessRevoked) await caller.requireAccess();
+    throw error;
+  }
+}
+
+function rangeOf({ number, size }: PageQuery) {
+  return { offset: (number - 1) * size, size };
 }
 
 /** The `:account` of a path. */
