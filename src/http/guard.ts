@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { Config } from "../config/config.ts";
 import { failure, type RequestFailure } from "../errors/catalog.ts";
-import { readBearer } from "./auth/authenticate.ts";
 import type { ReadProxyUser } from "./auth/proxy-user.ts";
+import { readBearer } from "./auth/verify-request.ts";
 import type { ReadPeer } from "./wire/client-address.ts";
 import { MAX_HEADERS } from "./wire/connections.ts";
 

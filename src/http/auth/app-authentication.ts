@@ -10,9 +10,10 @@ import type { ReadPeer } from "../wire/client-address.ts";
 import type { Dialect } from "../wire/dialect.ts";
 import type { Request, Response } from "../wire/exchange.ts";
 import type { Params, Route } from "../wire/router.ts";
-import { type Authenticate, readBearer, retryAfter, type VerifiedUser } from "./authenticate.ts";
+import { type Authenticate, retryAfter } from "./authenticate.ts";
 import { MAX_COOKIE_BYTES, readCookies } from "./cookies.ts";
 import { logFailedSignIn } from "./sign-in.ts";
+import { readBearer, toUser, type VerifiedUser } from "./verify-request.ts";
 
 /** The name that apps expect. */
 const COOKIE = "sessionid";
@@ -111,7 +112,8 @@ function badRequest(reason: string): RequestFailure {
 }
 
 function toVerified({ account: { user, createdAt }, token, credentialVersion }: AppUser): VerifiedUser {
-  return token ?? { kind: "password", user, createdAt, passwordHash: credentialVersion };
+  const withPassword = { credential: undefined, credentialHash: undefined, passwordHash: credentialVersion };
+  return toUser(token) ?? { user, authenticatedAt: createdAt, ...withPassword };
 }
 
 /** Undefined if the request has only a session. Throws if it has neither, or its credentials are invalid. */

@@ -2,7 +2,7 @@ import { type Accounts, SESSION_MS } from "../../accounts/accounts.ts";
 import { findOidcAccount, linkUser, type OidcUser } from "../../accounts/linked-users.ts";
 import { isAccountRefusal } from "../../accounts/refusals.ts";
 import type { Signatures } from "../../accounts/signatures.ts";
-import { issueTicket, readTicket } from "../../accounts/tickets.ts";
+import { issueTicket, readTicket, type Ticket } from "../../accounts/tickets.ts";
 import type { Config, OidcConfig } from "../../config/config.ts";
 import { failure, RequestFailure } from "../../errors/catalog.ts";
 import { writeMeta } from "../../jsonapi/document.ts";
@@ -45,28 +45,14 @@ export function createOidcLoginHandlers(
   { config: { basePath }, authenticate, readPeer, serverUrlOf, log, clock }: OidcLoginOptions,
 ) {
   const client = createOidcClient(oidc, oidc.login, (reason) => log.warn({ reason }, "identity provider unavailable"));
+  const pending = createPendingLogins(signatures, readPeer, basePath, clock);
   const redirectUri = ({ raw }: Request) => `${serverUrlOf(raw)}${CALLBACK}`;
-  const loginCookie = ({ raw }: Request, ticket: string | undefined) =>
-    writeCookie(ticket, LOGIN_MS, readPeer(raw), basePath, COOKIE_SUFFIX);
 
   const start = async ({ request, response }: Call, subject: string): Promise<void> => {
-    const { text, ticket } = await issueTicket(signatures, "oidc login", subject, LOGIN_MS, clock());
+    const { cookie, ticket } = await pending.start(request, subject);
     const url = await client.authorizationUrl(redirectUri(request), loginSecretsOf(ticket.random));
     const document = writeMeta({ authorization_url: url, expires_at: ticket.expiresAt.toISOString() });
-    respond(response, 200, JSON_API, document, { "set-cookie": loginCookie(request, text) });
-  };
-
-  /** The login that this browser has started, if the response belongs to it. */
-  const findLogin = async ({ raw, headers: { cookie = "" } }: Request, state: string | null) => {
-    if (cookie.length > MAX_COOKIE_BYTES) return undefined;
-    const texts = readCookies(cookie, cookieName(readPeer(raw), basePath) + COOKIE_SUFFIX).slice(0, MAX_LOGIN_COOKIES);
-    for (const text of texts) {
-      const ticket = await readTicket(signatures, "oidc login", text, clock());
-      if (ticket === undefined) continue;
-      const secrets = loginSecretsOf(ticket.random);
-      if (secrets.state === state) return { subject: ticket.subject, secrets };
-    }
-    return undefined;
+    respond(response, 200, JSON_API, document, { "set-cookie": cookie });
   };
 
   const signIn = async (request: Request, oidcUser: OidcUser): Promise<string> => {
@@ -96,7 +82,7 @@ export function createOidcLoginHandlers(
   /** Returns the cookies to set. Throws if the login fails. */
   const finish = async (request: Request, query: string): Promise<string[]> => {
     const callback = new URL(`${redirectUri(request)}?${query}`);
-    const login = await findLogin(request, callback.searchParams.get("state"));
+    const login = await pending.find(request, callback.searchParams.get("state"));
     if (login === undefined) throw failure("oidc-failed");
     const refusal = await accounts.countAttempt(readPeer(request.raw).networks, clock());
     if (refusal !== undefined) throw toFailure(refusal);
@@ -116,7 +102,7 @@ export function createOidcLoginHandlers(
 
     /** The browser comes back from the provider. The page shows the result, success or failure. */
     async finish({ request, response, query }: Call<string>): Promise<void> {
-      const clearCookie = loginCookie(request, undefined);
+      const clearCookie = pending.clearCookie(request);
       try {
         if (request.method === "HEAD") throw failure("oidc-failed");
         respondSeeOther(response, `${basePath}/`, [clearCookie, ...(await finish(request, query))]);
@@ -127,6 +113,33 @@ export function createOidcLoginHandlers(
           logFailedSignIn(request, readPeer, "oidc");
         respondSeeOther(response, `${basePath}/#sign-in-failed=${code}`, [clearCookie]);
       }
+    },
+  };
+}
+
+/** Logins that browsers have started; each browser has its own in a cookie. */
+function createPendingLogins(signatures: Signatures, readPeer: ReadPeer, basePath: string, clock: () => Date) {
+  const cookieOf = ({ raw }: Request, ticket: string | undefined) =>
+    writeCookie(ticket, LOGIN_MS, readPeer(raw), basePath, COOKIE_SUFFIX);
+  return {
+    async start(request: Request, subject: string): Promise<{ readonly cookie: string; readonly ticket: Ticket }> {
+      const { text, ticket } = await issueTicket(signatures, "oidc login", subject, LOGIN_MS, clock());
+      return { cookie: cookieOf(request, text), ticket };
+    },
+
+    clearCookie: (request: Request) => cookieOf(request, undefined),
+
+    /** The login that this browser has started, if the response with this state belongs to it. */
+    async find({ raw, headers: { cookie = "" } }: Request, state: string | null) {
+      if (cookie.length > MAX_COOKIE_BYTES) return undefined;
+      const name = cookieName(readPeer(raw), basePath) + COOKIE_SUFFIX;
+      for (const text of readCookies(cookie, name).slice(0, MAX_LOGIN_COOKIES)) {
+        const ticket = await readTicket(signatures, "oidc login", text, clock());
+        if (ticket === undefined) continue;
+        const secrets = loginSecretsOf(ticket.random);
+        if (secrets.state === state) return { subject: ticket.subject, secrets };
+      }
+      return undefined;
     },
   };
 }
