@@ -5,7 +5,7 @@ import { newToken, signUp } from "../../test/support/accounts.ts";
 import { listen } from "../../test/support/listen.ts";
 import { type RunningServer, start } from "../../test/support/process.ts";
 import { callServer } from "../../test/support/server.ts";
-import { baseHeaders, bearer, type Person } from "./secret-requests.ts";
+import { baseHeaders, type Person } from "./secret-asks.ts";
 import { assertWithout, canary, type Headers, keep } from "./secret-search.ts";
 
 export const METRICS_TOKEN = keep(`metrics.${randomBytes(16).toString("hex")}`, "the token of metrics");
@@ -55,7 +55,9 @@ export async function readLog(server: RunningServer): Promise<Line[]> {
 }
 
 export async function assertMetricsWithout(port: number): Promise<void> {
-  const { status, text } = await callServer(port, "GET", "/metrics", { headers: bearer(METRICS_TOKEN) });
+  const { status, text } = await callServer(port, "GET", "/metrics", {
+    headers: { Authorization: `Bearer ${METRICS_TOKEN}` },
+  });
   assert.equal(status, 200);
   assert.match(text, /route="\/v1\/tokens\/:id"/);
   assertWithout(text, "the metrics");
