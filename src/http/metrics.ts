@@ -6,6 +6,11 @@ import type { ConnectionCounts } from "../store/shared/contract.ts";
 import { isMalformed } from "./api/documents/resource.ts";
 import type { OutcomeCounter } from "./api/services.ts";
 
+interface Size {
+  readonly accounts: number;
+  readonly subscriptions: number;
+}
+
 export interface Metrics extends OutcomeCounter {
   readonly contentType: string;
   collect(): Promise<string>;
@@ -18,7 +23,7 @@ export interface Metrics extends OutcomeCounter {
   countFailedSignIn(): void;
   countCleanupFailure(step: string): void;
   /** Registers gauges of the database's size, which is read at most once a minute. */
-  watchSize(read: () => Promise<{ readonly accounts: number; readonly subscriptions: number }>): void;
+  watchSize(read: () => Promise<Size>): void;
   /** Registers a gauge of the connections to the database server, if there is one. */
   watchConnections(read: (() => ConnectionCounts) | undefined): void;
   /** Registers a gauge that reads the number of event streams, and a counter of events. */
@@ -64,37 +69,8 @@ export function createMetrics(version: string, now: () => number = () => perform
   })
     .labels(version, process.versions.node)
     .set(1);
-  const requests = new Histogram({
-    name: "earmark_http_request_duration_seconds",
-    help: "Time from the request headers to the end of the response, in seconds.",
-    labelNames: ["method", "route", "status"],
-    buckets: DURATION_BUCKETS,
-    registers,
-  });
-  const appRequests = new Counter({
-    name: "earmark_app_requests_total",
-    help: "Requests from podcast apps, by app and result.",
-    labelNames: ["app", "result"],
-    registers,
-  });
-  const operations = new Counter({
-    name: "earmark_operations_total",
-    help: "Operations by outcome.",
-    labelNames: ["outcome"],
-    registers,
-  });
-  const commits = new Histogram({
-    name: "earmark_store_commit_duration_seconds",
-    help: "Duration of one database transaction including fsync, in seconds.",
-    buckets: DURATION_BUCKETS,
-    registers,
-  });
-  const committed = new Counter({
-    name: "earmark_store_committed_operations_total",
-    help: "Operations in committed transactions.",
-    registers,
-  });
-
+  const requests = createRequestMetrics(registers);
+  const commits = createCommitMetrics(registers);
   const failedSignIns = new Counter({
     name: "earmark_failed_sign_ins_total",
     help: "Failed sign-ins, by any method.",
@@ -106,26 +82,13 @@ export function createMetrics(version: string, now: () => number = () => perform
     labelNames: ["step"],
     registers,
   });
-
   return {
     contentType: registry.contentType,
     collect: () => registry.metrics(),
-    observeRequest: (method, route, status, seconds) => requests.labels(method, route, String(status)).observe(seconds),
-    countAppRequest(userAgent, status) {
-      const result = status < 400 ? "ok" : status < 500 ? "refused" : "failed";
-      appRequests.labels(appNameOf(userAgent), result).inc();
-    },
-    countOutcomes(requested, outcomes) {
-      for (const [index, outcome] of outcomes.entries()) {
-        const operation = requested[index];
-        if (isMalformed(outcome) || isRefusal(outcome)) operations.labels(outcome.code).inc();
-        else if (operation !== undefined && !isMalformed(operation)) operations.labels(SUCCESSES[operation.kind]).inc();
-      }
-    },
-    observeCommit(count, seconds) {
-      commits.observe(seconds);
-      committed.inc(count);
-    },
+    ...requests,
+    ...commits,
+    countFailedSignIn: () => failedSignIns.inc(),
+    countCleanupFailure: (step) => cleanupFailures.labels(step).inc(),
     watchQueue(waiting) {
       new Gauge({
         name: "earmark_http_requests_waiting",
@@ -136,45 +99,7 @@ export function createMetrics(version: string, now: () => number = () => perform
         },
       });
     },
-    countFailedSignIn: () => failedSignIns.inc(),
-    countCleanupFailure: (step) => cleanupFailures.labels(step).inc(),
-    watchSize(read) {
-      const accounts = new Gauge({
-        name: "earmark_accounts",
-        help: "Accounts; an estimate if there are more than 5,000.",
-        registers,
-        collect: () => refresh(),
-      });
-      const subscriptions = new Gauge({
-        name: "earmark_subscriptions",
-        help: "Subscriptions of all accounts; an estimate if there are more than 5,000 accounts.",
-        registers,
-        collect: () => refresh(),
-      });
-      // Report no value, rather than 0, until the sizes are known.
-      for (const gauge of [accounts, subscriptions]) gauge.remove();
-      let reading: Promise<void> | undefined;
-      let isKnown = false;
-      let readAt = Number.NEGATIVE_INFINITY;
-      const readAgain = async () => {
-        try {
-          const size = await read();
-          accounts.set(size.accounts);
-          subscriptions.set(size.subscriptions);
-          isKnown = true;
-        } catch {
-          // The database is unavailable: the last size stays.
-        } finally {
-          readAt = now();
-          reading = undefined;
-        }
-      };
-      /** Waits for the database only until the first size is known. */
-      const refresh = () => {
-        if (now() - readAt >= SIZE_MAX_AGE_MS) reading ??= readAgain();
-        return isKnown ? undefined : reading;
-      };
-    },
+    watchSize: (read) => watchSize(registers, read, now),
     watchConnections(read) {
       new Gauge({
         name: "earmark_database_connections",
@@ -198,39 +123,141 @@ export function createMetrics(version: string, now: () => number = () => perform
       const events = new Counter({ name: "earmark_events_total", help: "Events sent to event streams.", registers });
       return { onEvents: (count) => events.inc(count) };
     },
-    watchFetches(count, clock) {
-      let counted = { at: Number.NEGATIVE_INFINITY, counts: { known: 0, due: 0, failing: 0 } };
-      new Gauge({
-        name: "earmark_podcasts",
-        help: "Podcasts in the database: known, due to be fetched, and failing; counted once a minute.",
-        labelNames: ["state"],
-        registers,
-        async collect() {
-          const now = performance.now();
-          if (now - counted.at >= COUNT_INTERVAL_MS) {
-            // The other metrics are still wanted while the database is unavailable.
-            const counts = await count(clock()).catch(() => counted.counts);
-            counted = { at: now, counts };
-          }
-          for (const state of ["known", "due", "failing"] as const) this.set({ state }, counted.counts[state]);
-        },
-      });
-      const fetches = new Counter({
-        name: "earmark_feed_fetches_total",
-        help: "Fetches of feeds by result.",
-        labelNames: ["result"],
-        registers,
-      });
-      const durations = new Histogram({
-        name: "earmark_feed_fetch_duration_seconds",
-        help: "Duration of the fetch of a feed, in seconds.",
-        buckets: [...DURATION_BUCKETS, 5, 10, 30],
-        registers,
-      });
-      return (outcome, seconds) => {
-        fetches.labels(outcome.kind === "failed" ? outcome.reason : outcome.kind).inc();
-        durations.observe(seconds);
-      };
+    watchFetches: (count, clock) => watchFetches(registers, count, clock),
+  };
+}
+
+function createRequestMetrics(
+  registers: Registry[],
+): Pick<Metrics, "observeRequest" | "countAppRequest" | "countOutcomes"> {
+  const requests = new Histogram({
+    name: "earmark_http_request_duration_seconds",
+    help: "Time from the request headers to the end of the response, in seconds.",
+    labelNames: ["method", "route", "status"],
+    buckets: DURATION_BUCKETS,
+    registers,
+  });
+  const appRequests = new Counter({
+    name: "earmark_app_requests_total",
+    help: "Requests from podcast apps, by app and result.",
+    labelNames: ["app", "result"],
+    registers,
+  });
+  const operations = new Counter({
+    name: "earmark_operations_total",
+    help: "Operations by outcome.",
+    labelNames: ["outcome"],
+    registers,
+  });
+  return {
+    observeRequest: (method, route, status, seconds) => requests.labels(method, route, String(status)).observe(seconds),
+    countAppRequest(userAgent, status) {
+      const result = status < 400 ? "ok" : status < 500 ? "refused" : "failed";
+      appRequests.labels(appNameOf(userAgent), result).inc();
     },
+    countOutcomes(requested, outcomes) {
+      for (const [index, outcome] of outcomes.entries()) {
+        const operation = requested[index];
+        if (isMalformed(outcome) || isRefusal(outcome)) operations.labels(outcome.code).inc();
+        else if (operation !== undefined && !isMalformed(operation)) operations.labels(SUCCESSES[operation.kind]).inc();
+      }
+    },
+  };
+}
+
+function createCommitMetrics(registers: Registry[]): Pick<Metrics, "observeCommit"> {
+  const commits = new Histogram({
+    name: "earmark_store_commit_duration_seconds",
+    help: "Duration of one database transaction including fsync, in seconds.",
+    buckets: DURATION_BUCKETS,
+    registers,
+  });
+  const committed = new Counter({
+    name: "earmark_store_committed_operations_total",
+    help: "Operations in committed transactions.",
+    registers,
+  });
+  return {
+    observeCommit(count, seconds) {
+      commits.observe(seconds);
+      committed.inc(count);
+    },
+  };
+}
+
+function watchSize(registers: Registry[], read: () => Promise<Size>, now: () => number): void {
+  const accounts = new Gauge({
+    name: "earmark_accounts",
+    help: "Accounts; an estimate if there are more than 5,000.",
+    registers,
+    collect: () => refresh(),
+  });
+  const subscriptions = new Gauge({
+    name: "earmark_subscriptions",
+    help: "Subscriptions of all accounts; an estimate if there are more than 5,000 accounts.",
+    registers,
+    collect: () => refresh(),
+  });
+  // Report no value, rather than 0, until the sizes are known.
+  for (const gauge of [accounts, subscriptions]) gauge.remove();
+  let reading: Promise<void> | undefined;
+  let isKnown = false;
+  let readAt = Number.NEGATIVE_INFINITY;
+  const readAgain = async () => {
+    try {
+      const size = await read();
+      accounts.set(size.accounts);
+      subscriptions.set(size.subscriptions);
+      isKnown = true;
+    } catch {
+      // The database is unavailable: the last size stays.
+    } finally {
+      readAt = now();
+      reading = undefined;
+    }
+  };
+  /** Waits for the database only until the first size is known. */
+  const refresh = () => {
+    if (now() - readAt >= SIZE_MAX_AGE_MS) reading ??= readAgain();
+    return isKnown ? undefined : reading;
+  };
+}
+
+function watchFetches(
+  registers: Registry[],
+  count: (at: Date) => Promise<PodcastCounts>,
+  clock: () => Date,
+): ReturnType<Metrics["watchFetches"]> {
+  let counted = { at: Number.NEGATIVE_INFINITY, counts: { known: 0, due: 0, failing: 0 } };
+  new Gauge({
+    name: "earmark_podcasts",
+    help: "Podcasts in the database: known, due to be fetched, and failing; counted once a minute.",
+    labelNames: ["state"],
+    registers,
+    async collect() {
+      const now = performance.now();
+      if (now - counted.at >= COUNT_INTERVAL_MS) {
+        // The other metrics are still wanted while the database is unavailable.
+        const counts = await count(clock()).catch(() => counted.counts);
+        counted = { at: now, counts };
+      }
+      for (const state of ["known", "due", "failing"] as const) this.set({ state }, counted.counts[state]);
+    },
+  });
+  const fetches = new Counter({
+    name: "earmark_feed_fetches_total",
+    help: "Fetches of feeds by result.",
+    labelNames: ["result"],
+    registers,
+  });
+  const durations = new Histogram({
+    name: "earmark_feed_fetch_duration_seconds",
+    help: "Duration of the fetch of a feed, in seconds.",
+    buckets: [...DURATION_BUCKETS, 5, 10, 30],
+    registers,
+  });
+  return (outcome, seconds) => {
+    fetches.labels(outcome.kind === "failed" ? outcome.reason : outcome.kind).inc();
+    durations.observe(seconds);
   };
 }
