@@ -16,6 +16,8 @@ export interface Dialect {
     readonly acceptsBearer: boolean;
     /** Whether apps name a device. Otherwise each app is a device of its own. */
     readonly hasDevices: boolean;
+    /** How its paths begin. */
+    readonly paths: readonly string[];
   };
 }
 
@@ -54,6 +56,10 @@ export const JSON_API_ATOMIC = createDialect(ATOMIC);
 export const EVENT_STREAM: Dialect = { ...JSON_API, requireAccept: requireAcceptEvents };
 
 /** The gPodder API, version 2, and the simple API. */
-export const GPODDER = createAppDialect({ acceptsBearer: false, hasDevices: true });
+export const GPODDER = createAppDialect({
+  acceptsBearer: false,
+  hasDevices: true,
+  paths: ["/api/2/", "/subscriptions/"],
+});
 /** The API of the Nextcloud app gPodder Sync, with the parts of Nextcloud that apps sign in with. */
-export const NEXTCLOUD = createAppDialect({ acceptsBearer: true, hasDevices: false });
+export const NEXTCLOUD = createAppDialect({ acceptsBearer: true, hasDevices: false, paths: ["/index.php/", "/ocs/"] });

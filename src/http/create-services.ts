@@ -1,0 +1,88 @@
+import type { Writable } from "node:stream";
+import { Accounts } from "../accounts/accounts.ts";
+import { Administration } from "../accounts/administration.ts";
+import { LOCAL_USER, type UserId } from "../accounts/caller.ts";
+import type { MonotonicClock } from "../accounts/rate-limits.ts";
+import { AppSignIn } from "../apps/sign-in.ts";
+import { AppSync } from "../apps/sync.ts";
+import type { AccountsConfig, Config } from "../config/config.ts";
+import { createScheduler } from "../podcasts/schedule/create-scheduler.ts";
+import type { Store } from "../store/shared/contract.ts";
+import { EventHub } from "./api/event-hub.ts";
+import type { Services } from "./api/services.ts";
+import { createAuthentication, createLocalAuthentication } from "./auth/authenticate.ts";
+import { createJwtVerifier, type VerifyJwt } from "./auth/jwt-verifier.ts";
+import type { ReadProxyUser } from "./auth/proxy-user.ts";
+import type { Metrics } from "./metrics.ts";
+import { createServerUrlReader, type ReadPeer } from "./wire/client-address.ts";
+import type { Logger } from "./wire/exchange.ts";
+
+export interface ServerOptions {
+  readonly config: Config;
+  readonly store: Store;
+  readonly metrics: Metrics | undefined;
+  readonly logStream: Writable;
+  readonly clock: () => Date;
+  /** Of the rate limits within this process; for tests. */
+  readonly limiterClock?: MonotonicClock | undefined;
+  readonly version?: string;
+  /** Whose list a server without accounts serves. */
+  readonly localUser?: UserId;
+}
+
+/** Creates what the handlers of a server share. */
+export function createServices(
+  options: ServerOptions,
+  log: Logger,
+  readPeer: ReadPeer,
+  readProxyUser: ReadProxyUser,
+): Services {
+  const { config, store, metrics, clock, limiterClock, version = "0", localUser = LOCAL_USER } = options;
+  const hub = new EventHub({ store, maxStreams: config.limits.maxStreams, ...metrics?.watchStreams(() => hub.size) });
+  const onFetch = metrics?.watchFetches((at) => store.podcasts.counts(at), clock);
+  const scheduler = config.fetch && createScheduler(config.fetch, { store, version, clock, log, onFetch });
+  store.watch((user, range) => {
+    hub.notify(user, range.sequence);
+    scheduler?.notify(user, range);
+  });
+  const accounts = config.accounts && new Accounts(store.accounts, config.accounts, limiterClock);
+  const administration = accounts && new Administration(store.administration, accounts);
+  const authenticate =
+    accounts === undefined || administration === undefined || config.accounts === undefined
+      ? createLocalAuthentication(localUser, clock, config.metricsToken)
+      : createAuthentication({
+          accounts,
+          administration,
+          config: config.accounts,
+          metricsToken: config.metricsToken,
+          verify: createOidcVerifier(config.accounts, log),
+          readProxyUser,
+          readPeer,
+          basePath: config.basePath,
+          clock,
+          limiterClock,
+        });
+  return {
+    config,
+    store,
+    apps: new AppSync(store),
+    outcomes: metrics,
+    accounts,
+    administration,
+    appSignIn: accounts && new AppSignIn(accounts),
+    hub,
+    log,
+    authenticate,
+    scheduler,
+    readPeer,
+    serverUrlOf: createServerUrlReader(config, readPeer),
+    clock,
+    limiterClock,
+  };
+}
+
+function createOidcVerifier({ oidc }: AccountsConfig, log: Logger): VerifyJwt | undefined {
+  if (oidc?.audience === undefined) return undefined;
+  const onError = (error: unknown) => log.warn({ err: error }, "identity provider unavailable");
+  return createJwtVerifier({ issuer: oidc.issuer, audience: oidc.audience, onError });
+}
