@@ -8,6 +8,7 @@ export const DISTRIBUTED_TABLES: readonly (readonly [table: string, column: stri
   ...TABLES.map(({ name, distributedBy }) => [name, distributedBy] as const),
   ["limits", "key"],
   ["credential_users", "hash"],
+  ["commits", "user_id"],
   ["artwork", "feed"],
 ];
 /** Small tables of which every node has a copy. */

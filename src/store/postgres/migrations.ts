@@ -226,4 +226,12 @@ export const MIGRATIONS: readonly string[] = [
   alter table earmark.subscriptions drop constraint subscriptions_user_id_feed_key;
   `,
   "", // For SQLite only.
+  `
+  create table earmark.commits (
+    user_id bigint not null,
+    id bigint not null,
+    written_at bigint not null,
+    primary key (user_id, id)
+  );
+  `,
 ];

@@ -18,12 +18,13 @@ import { removalsQuery, toRemoval } from "../shared/removals.ts";
 import { sampleQuery, toSample } from "../shared/sample.ts";
 import type { StoreSample } from "../shared/size.ts";
 import { WriteQueue } from "../shared/write-queue.ts";
-import { PostgresAccounts } from "./accounts.ts";
-import { PostgresAdministration } from "./administration.ts";
-import { PostgresApps } from "./apps.ts";
+import { SqlAccounts } from "../sql/accounts.ts";
+import { SqlAdministration } from "../sql/administration.ts";
+import { SqlApps } from "../sql/apps.ts";
+import { SqlPodcasts } from "../sql/podcasts.ts";
 import { distribute } from "./cluster.ts";
 import { namedStatement, Postgres } from "./connection.ts";
-import { PostgresPodcasts } from "./podcasts.ts";
+import { PostgresDatabase } from "./database.ts";
 import { isSchemaCurrent, prepareDatabase, readEpoch, renewEpoch } from "./schema.ts";
 import { type Job, type JobResult, ListWriter } from "./writer.ts";
 
@@ -73,21 +74,23 @@ class PostgresStore implements Store {
     this.#postgres = postgres;
     this.#options = options;
     this.#writer = new ListWriter(postgres);
-    this.accounts = new PostgresAccounts(postgres);
-    this.administration = new PostgresAdministration(postgres);
-    this.apps = new PostgresApps(postgres);
-    this.podcasts = new PostgresPodcasts(postgres);
+    const database = new PostgresDatabase(postgres);
+    const podcasts = new SqlPodcasts(database);
+    this.accounts = new SqlAccounts(database, (ids) => podcasts.eraseIfUnused(ids));
+    this.administration = new SqlAdministration(database);
+    this.apps = new SqlApps(database);
+    this.podcasts = podcasts;
     this.connections = () => postgres.connections;
   }
 
   async change(
-    { user, credentialHash, passwordHash, maxSubscriptions: max }: Caller,
+    caller: Caller,
     changes: readonly Change[],
     at: Date,
   ): Promise<{ outcomes: Outcome[]; sequenceBefore: number; sequence: number }> {
-    const job = { changes: changes.map(toKeys), credentialHash, passwordHash, at: at.getTime(), maxTotal: max };
-    const result = await this.#push(user, job);
-    if (result === "access-revoked") throw new AccessRevoked();
+    const { user, maxSubscriptions: max } = caller;
+    const result = await this.#push(user, { changes: changes.map(toKeys), at: at.getTime(), caller });
+    if (result.kind === "access-revoked") throw new AccessRevoked();
     if (result.sequence > result.sequenceBefore) this.#onChange(user, result);
     const outcomes = result.results.map((each, index) => toOutcome(changes[index] as Change, each, at, max));
     return { outcomes, sequenceBefore: result.sequenceBefore, sequence: result.sequence };

@@ -1,5 +1,5 @@
 import { randomInt } from "node:crypto";
-import { AccessRevoked, type UserId } from "../../accounts/caller.ts";
+import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import {
   applyChange,
   type ChangeResult,
@@ -11,6 +11,7 @@ import {
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { DELETED } from "../shared/keys.ts";
 import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "../shared/removals.ts";
+import { type AccessCheck, checkAccess } from "../sql/access.ts";
 import {
   begin,
   CommitUnknown,
@@ -20,20 +21,22 @@ import {
   namedStatement,
   type Postgres,
 } from "./connection.ts";
-import { lockCredentials, lockPassword } from "./credentials.ts";
+import { Runner } from "./database.ts";
 
 /** Changes of one request. Feeds are given as the hexadecimal digits of their key. */
 export interface Job {
   readonly changes: readonly KeyedChange<string>[];
   readonly at: number;
-  readonly credentialHash: string | undefined;
-  readonly passwordHash: string | undefined;
-  readonly maxTotal: number;
+  readonly caller: Caller;
 }
 
-export type JobResult =
-  | { readonly results: readonly ChangeResult<string>[]; readonly sequenceBefore: number; readonly sequence: number }
-  | "access-revoked";
+interface Changed {
+  readonly kind: "changed";
+  readonly results: readonly ChangeResult<string>[];
+  readonly sequenceBefore: number;
+  readonly sequence: number;
+}
+export type JobResult = Changed | { readonly kind: "access-revoked" };
 
 /** Jobs of one user that share a transaction, across retries. */
 interface Group {
@@ -55,7 +58,7 @@ interface Written {
 interface LockedList {
   readonly list: MemoryList;
   readonly forgottenSequence: number;
-  readonly isRevoked: IsRevoked;
+  readonly hasAccess: AccessCheck;
 }
 
 const LOCK = namedStatement(
@@ -185,25 +188,15 @@ export class ListWriter {
   }
 }
 
-type IsRevoked = (job: Job) => boolean;
-
-/** Whether a job's credential is no longer valid. */
-function createRevocationCheck(
-  isPasswordRevoked: Awaited<ReturnType<typeof lockPassword>>,
-  isCredentialRevoked: Awaited<ReturnType<typeof lockCredentials>>,
-): IsRevoked {
-  return (job) =>
-    isPasswordRevoked(job) || (job.credentialHash !== undefined && isCredentialRevoked(job.credentialHash, job.at));
+function lockAccess(connection: Connection, { postgres, user, jobs }: Group): Promise<AccessCheck> {
+  const callers = jobs.map(({ caller }) => caller);
+  return new Runner(postgres, connection).run(checkAccess(user, callers));
 }
 
-function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked): JobResult[] {
-  return jobs.map((job) => {
-    if (isRevoked(job)) return "access-revoked";
-    const { changes, at, maxTotal } = job;
-    const sequenceBefore = list.sequence;
-    const results = changes.map((change) => applyChange(list, change, at, maxTotal));
-    return { results, sequenceBefore, sequence: list.sequence };
-  });
+function applyJob(list: MemoryList, { changes, at, caller }: Job): Changed {
+  const sequenceBefore = list.sequence;
+  const results = changes.map((change) => applyChange(list, change, at, caller.maxSubscriptions));
+  return { kind: "changed", results, sequenceBefore, sequence: list.sequence };
 }
 
 /**
@@ -213,19 +206,17 @@ function applyJobs(list: MemoryList, jobs: readonly Job[], isRevoked: IsRevoked)
 async function addWithoutReading(connection: Connection, group: Group): Promise<readonly JobResult[] | undefined> {
   const { jobs } = group;
   const list = new MemoryList(0, 0);
-  const results = applyJobs(list, jobs, () => false).flatMap((result) => (result === "access-revoked" ? [] : result));
+  const results = jobs.map((job) => applyJob(list, job));
   if (list.total === 0 || results.some((result) => result.results.some((each) => each !== "added"))) return undefined;
-  const [, lists, isPasswordRevoked, isCredentialRevoked, { rowCount }] = await Promise.all([
+  const [, lists, hasAccess, { rowCount }] = await Promise.all([
     begin(connection),
     run(connection, group, LOCK),
-    lockPassword(connection, group.user, jobs),
-    lockCredentials(connection, group.user, jobs),
+    lockAccess(connection, group),
     run(connection, group, INSERT_IF_NEW, ...columnsOf([...list.inserted.values()], group, 0)),
   ]);
   const before = Number(lists.rows[0]?.sequence);
   const total = Number(lists.rows[0]?.total) + list.total;
-  const isRevoked = createRevocationCheck(isPasswordRevoked, isCredentialRevoked);
-  const isAllowed = (job: Job) => total <= job.maxTotal && !isRevoked(job);
+  const isAllowed = ({ caller, at }: Job) => total <= caller.maxSubscriptions && hasAccess(caller, at);
   if (rowCount !== list.total || !jobs.every(isAllowed)) {
     await connection.query("rollback");
     return undefined;
@@ -245,9 +236,11 @@ async function addWithoutReading(connection: Connection, group: Group): Promise<
 /** Reads the items that the jobs refer to, applies the jobs in memory, and writes the difference. */
 async function readAndWrite(connection: Connection, group: Group): Promise<readonly JobResult[]> {
   const locked = await lockList(connection, group);
-  const { list, isRevoked } = locked;
+  const { list, hasAccess } = locked;
   const before = list.sequence;
-  const results = applyJobs(list, group.jobs, isRevoked);
+  const results = group.jobs.map((job) =>
+    hasAccess(job.caller, job.at) ? applyJob(list, job) : ({ kind: "access-revoked" } as const),
+  );
   if (list.sequence === before) await connection.query("rollback");
   else await write(connection, group, locked, before, results);
   return results;
@@ -268,25 +261,23 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
     if ("feed" in change) feeds.push(change.feed);
   }
   for (;;) {
-    const [, lists, isPasswordRevoked, items, isCredentialRevoked] = await Promise.all([
+    const [, lists, hasAccess, items] = await Promise.all([
       begin(connection),
       run(connection, group, LOCK),
-      lockPassword(connection, user, jobs),
+      lockAccess(connection, group),
       connection.query(
         `${ITEM} where user_id = $1 and id = any($2::uuid[])
          union
          ${ITEM} where user_id = $1 and feed = any($3::uuid[])`,
         [user, ids, feeds],
       ),
-      lockCredentials(connection, user, jobs),
     ]);
     const [row] = lists.rows;
     if (row !== undefined) {
       if (Number(row.sequence) === DELETED) throw new AccessRevoked();
       const list = new MemoryList(Number(row.sequence), Number(row.total));
       for (const item of items.rows) list.load(toItem(item));
-      const isRevoked = createRevocationCheck(isPasswordRevoked, isCredentialRevoked);
-      return { list, forgottenSequence: Number(row.forgotten_sequence), isRevoked };
+      return { list, forgottenSequence: Number(row.forgotten_sequence), hasAccess };
     }
     await connection.query("rollback");
     await connection.query(

@@ -6,93 +6,92 @@ import {
   type PodcastStatus,
   toPodcast,
 } from "../../podcasts/podcast-store.ts";
+import { digitsOf, key, type Row, type Value } from "./database.ts";
 import { feedKey, idOfKey } from "./keys.ts";
 import type { Finding } from "./options.ts";
 
-type Value = string | number | Uint8Array | null;
-type Kind = "text" | "number" | "key";
+/** The columns of a record: the property that each stores, and whether clients see it. */
+const COLUMNS: Readonly<Record<string, { readonly property: keyof PodcastRecord; readonly isPublic?: true }>> = {
+  title: { property: "title", isPublic: true },
+  author: { property: "author", isPublic: true },
+  description: { property: "description", isPublic: true },
+  homepage_url: { property: "homepageUrl", isPublic: true },
+  language: { property: "language", isPublic: true },
+  podcast_guid: { property: "podcastGuid", isPublic: true },
+  artwork: { property: "artwork", isPublic: true },
+  status: { property: "status", isPublic: true },
+  status_since: { property: "statusSince", isPublic: true },
+  moved_to: { property: "movedTo", isPublic: true },
+  checked_at: { property: "checkedAt", isPublic: true },
+  artwork_url: { property: "artworkUrl" },
+  artwork_at: { property: "artworkAt" },
+  etag: { property: "etag" },
+  last_modified: { property: "lastModified" },
+  needs_suffix: { property: "needsUserAgentSuffix" },
+  next_at: { property: "nextAt" },
+  not_before: { property: "notBefore" },
+  failures: { property: "failures" },
+  failure: { property: "failure" },
+  failure_since: { property: "failureSince" },
+  new_feed_url: { property: "newFeedUrl" },
+  move_target: { property: "moveTarget" },
+  move_since: { property: "moveSince" },
+  move_count: { property: "moveCount" },
+};
 
-/** Where each part of a record is stored. The first are those that clients see. */
-const COLUMNS: readonly (readonly [property: keyof PodcastRecord, column: string, kind: Kind])[] = [
-  ["title", "title", "text"],
-  ["author", "author", "text"],
-  ["description", "description", "text"],
-  ["homepageUrl", "homepage_url", "text"],
-  ["language", "language", "text"],
-  ["podcastGuid", "podcast_guid", "text"],
-  ["artwork", "artwork", "key"],
-  ["status", "status", "text"],
-  ["statusSince", "status_since", "number"],
-  ["movedTo", "moved_to", "text"],
-  ["checkedAt", "checked_at", "number"],
-  ["artworkUrl", "artwork_url", "text"],
-  ["artworkAt", "artwork_at", "number"],
-  ["etag", "etag", "text"],
-  ["lastModified", "last_modified", "text"],
-  ["needsUserAgentSuffix", "needs_suffix", "number"],
-  ["nextAt", "next_at", "number"],
-  ["notBefore", "not_before", "number"],
-  ["failures", "failures", "number"],
-  ["failure", "failure", "text"],
-  ["failureSince", "failure_since", "number"],
-  ["newFeedUrl", "new_feed_url", "text"],
-  ["moveTarget", "move_target", "text"],
-  ["moveSince", "move_since", "number"],
-  ["moveCount", "move_count", "number"],
-];
-
-/** The columns of a record, in the order of `toRecord` and `toValues`. */
-export const RECORD_COLUMNS = COLUMNS.map(([, column]) => column);
+export const RECORD_COLUMNS = Object.keys(COLUMNS);
+export const PUBLIC_COLUMNS = RECORD_COLUMNS.filter((column) => COLUMNS[column]?.isPublic);
 
 /** Maximum number of subscribers of a feed to read: the server needs one URL, and one user who is active. */
 export const MAX_SUBSCRIBERS_READ = 20;
 
-/** The columns of a podcast as clients see it, in the order of `toPublicPodcast`. */
-export const PUBLIC_COLUMNS = RECORD_COLUMNS.slice(0, 11);
+/** A row with `PUBLIC_COLUMNS`. */
+export interface PublicRow {
+  readonly title: string | null;
+  readonly author: string | null;
+  readonly description: string | null;
+  readonly homepage_url: string | null;
+  readonly language: string | null;
+  readonly podcast_guid: string | null;
+  readonly artwork: unknown;
+  readonly status: PodcastStatus;
+  readonly status_since: number;
+  readonly moved_to: string | null;
+  readonly checked_at: number;
+}
 
 /** Reads only what clients see, to save time: this is most of the work for a page with podcasts. */
-export function toPublicPodcast(id: string, row: readonly Value[] | undefined): Podcast {
+export function toPublicPodcast(id: string, row: PublicRow | undefined): Podcast {
   if (row === undefined) return toPodcast(id, undefined);
-  const [title, author, description, homepageUrl, language, podcastGuid, artwork, status, since, movedTo, checkedAt] =
-    row as (string | null)[];
-  const checked = Number(checkedAt);
   return {
     id,
-    title: title ?? undefined,
-    author: author ?? undefined,
-    description: description ?? undefined,
-    homepageUrl: homepageUrl ?? undefined,
-    language: language ?? undefined,
-    podcastGuid: podcastGuid ?? undefined,
-    artwork: artwork ? toHex(artwork) : undefined,
-    status: status as PodcastStatus,
-    statusSince: new Date(Number(since)),
-    movedTo: movedTo ?? undefined,
-    checkedAt: checked === 0 ? undefined : new Date(checked),
+    title: row.title ?? undefined,
+    author: row.author ?? undefined,
+    description: row.description ?? undefined,
+    homepageUrl: row.homepage_url ?? undefined,
+    language: row.language ?? undefined,
+    podcastGuid: row.podcast_guid ?? undefined,
+    artwork: row.artwork === null ? undefined : digitsOf(row.artwork),
+    status: row.status,
+    statusSince: new Date(row.status_since),
+    movedTo: row.moved_to ?? undefined,
+    checkedAt: row.checked_at === 0 ? undefined : new Date(row.checked_at),
   };
 }
 
-export function toRecord(row: readonly Value[]): PodcastRecord {
-  const record: Partial<Record<keyof PodcastRecord, Value>> = {};
-  for (const [index, [property, , kind]] of COLUMNS.entries()) {
-    const value = row[index] ?? null;
-    // PostgreSQL returns numbers as text, and keys as UUIDs.
-    if (kind === "number") record[property] = Number(value);
-    else if (kind === "key") record[property] = value === null ? null : toHex(value);
-    else record[property] = value;
-  }
-  return record as unknown as PodcastRecord;
+/** From a row with `RECORD_COLUMNS`. */
+export function toRecord(row: Row): PodcastRecord {
+  const members = Object.entries(COLUMNS).map(([column, { property }]) => [property, row[column] ?? null]);
+  const record = Object.fromEntries(members) as PodcastRecord;
+  return record.artwork === null ? record : { ...record, artwork: digitsOf(record.artwork) };
 }
 
-export function toValues<Key>(record: PodcastRecord, toKey: (digits: string) => Key): (string | number | Key | null)[] {
-  return COLUMNS.map(([property, , kind]) => {
+/** In the order of `RECORD_COLUMNS`. */
+export function toValues(record: PodcastRecord): Value[] {
+  return Object.values(COLUMNS).map(({ property }) => {
     const value = record[property];
-    return kind === "key" && typeof value === "string" ? toKey(value) : value;
+    return property === "artwork" && typeof value === "string" ? key(value) : value;
   });
-}
-
-function toHex(value: Value): string {
-  return typeof value === "string" ? value.replaceAll("-", "") : Buffer.from(value as Uint8Array).toString("hex");
 }
 
 /** Cache of podcast ids by feed URL, because lists are read again and again. */
@@ -110,16 +109,9 @@ export function idOfUrl(feedUrl: string): string {
   return id;
 }
 
-/** A query whose row has the numbers of `PodcastCounts`; `now` is the placeholder of the time. */
-export function countQuery(table: string, now: string): string {
-  return `select count(*), count(*) filter (where next_at <= ${now}),
-    count(*) filter (where status in ('failing', 'forbidden', 'gone')) from ${table}`;
-}
-
-export function toCounts(row: readonly unknown[] | undefined): PodcastCounts {
-  const [known = 0, due = 0, failing = 0] = (row ?? []).map(Number);
-  return { known, due, failing };
-}
+/** A query whose row is a `PodcastCounts`. Its value is the time. */
+export const COUNT_PODCASTS = `select count(*) as known, count(*) filter (where next_at <= $1) as due,
+  count(*) filter (where status in ('failing', 'forbidden', 'gone')) as failing from earmark.podcasts`;
 
 export function describeCounts({ known, due, failing }: PodcastCounts): Finding {
   return { state: "ok", what: `Feeds: ${known} known, ${due} to be fetched now, ${failing} failing` };

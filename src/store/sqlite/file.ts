@@ -1,10 +1,13 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import type { PodcastCounts } from "../../podcasts/podcast-store.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { UserError } from "../../util/user-error.ts";
+import { get } from "../shared/database.ts";
 import type { Finding } from "../shared/options.ts";
-import { countQuery, describeCounts, toCounts } from "../shared/podcast-rows.ts";
+import { COUNT_PODCASTS, describeCounts } from "../shared/podcast-rows.ts";
+import { Runner } from "./database.ts";
 import {
   APPLICATION_ID,
   findForeignSchema,
@@ -321,7 +324,6 @@ export function wrapReadErrors<T>(read: () => T): T {
 }
 
 function inspectPodcasts(database: DatabaseSync): Finding {
-  const counts = database.prepare(countQuery("podcasts", "?"));
-  counts.setReturnArrays(true);
-  return describeCounts(toCounts(counts.get(Date.now()) as unknown as number[]));
+  const counts = new Runner(database).run(get<PodcastCounts>(COUNT_PODCASTS, Date.now()));
+  return describeCounts(counts ?? { known: 0, due: 0, failing: 0 });
 }

@@ -1,50 +1,58 @@
-import type { Caller, UserId } from "../../accounts/caller.ts";
+import type { Caller } from "../../accounts/caller.ts";
 import type { StoredDetails } from "../../lists/details.ts";
 import type { ChangeResult } from "../../lists/list.ts";
 import type { Change } from "../../lists/subscription.ts";
-import type { AccountChange } from "./accounts.ts";
-import type { AppChange } from "./apps.ts";
-import type { PodcastChange } from "./podcasts.ts";
+import type { WRITES } from "../sql/writes.ts";
 
 /** A request from the main thread to the writer thread. */
 export type Job =
-  | (Authorized & {
+  | {
       readonly kind: "change";
-      readonly user: UserId;
+      readonly caller: Caller;
+      readonly at: number;
       readonly changes: readonly Change[];
-      readonly maxTotal: number;
-    })
-  | (Authorized & { readonly kind: "account"; readonly change: AccountChange })
-  | (Authorized & { readonly kind: "app"; readonly user: UserId; readonly change: AppChange })
-  | { readonly kind: "podcast"; readonly change: PodcastChange }
-  /** Erases some of the removals before that time. */
+    }
+  /** A named write. */
+  | {
+      readonly kind: "call";
+      readonly caller: Caller;
+      readonly at: number;
+      readonly name: keyof typeof WRITES;
+      readonly args: readonly unknown[];
+    }
+  /** Erases some of the removals before that time. Its result is their number. */
   | { readonly kind: "forget"; readonly before: number }
   /** A write without effect, to check that the database is writable. */
   | { readonly kind: "probe" };
 
-/** A job that runs only if the given credential and password are still valid. */
-export interface Authorized {
-  /** The user who must be an administrator, if any. */
-  readonly admin: UserId | undefined;
-  readonly credentialHash: string | undefined;
-  readonly password: { readonly user: UserId; readonly hash: string } | undefined;
-  readonly at: number;
+/** What the store needs to know of a caller, who may be more than that: functions cannot be sent between threads. */
+export function callerOf({
+  user,
+  credentialHash,
+  passwordHash,
+  maxSubscriptions,
+  requiresAdmin,
+  actor,
+}: Caller): Caller {
+  return {
+    user,
+    credentialHash,
+    passwordHash,
+    maxSubscriptions,
+    ...(requiresAdmin === undefined ? {} : { requiresAdmin }),
+    ...(actor === undefined ? {} : { actor }),
+  };
 }
 
-export function authorizedBy(caller: Caller, at: Date): Authorized {
-  const { user, credentialHash, passwordHash: hash, requiresAdmin } = caller;
-  const password = hash === undefined ? undefined : { user, hash };
-  return { admin: requiresAdmin === true ? user : undefined, credentialHash, password, at: at.getTime() };
-}
-
-/**
- * A number for `account`, `app` and `podcast` jobs (see `AccountChange`, `AppChange` and `PodcastChange`); for `forget`,
- * the number of erased removals.
- */
 export type JobResult =
-  | { readonly results: readonly SentResult[]; readonly sequenceBefore: number; readonly sequence: number }
-  | "access-revoked"
-  | number;
+  | {
+      readonly kind: "changed";
+      readonly results: readonly SentResult[];
+      readonly sequenceBefore: number;
+      readonly sequence: number;
+    }
+  | { readonly kind: "done"; readonly value: unknown }
+  | { readonly kind: "access-revoked" };
 
 /** A text that several results may have in common. */
 interface SharedText {
@@ -89,12 +97,15 @@ export function receive(result: SentResult): ChangeResult<string> {
 
 /** Nothing was stored, unless the outcome is unknown. */
 export interface WriteFailure {
+  readonly kind: "failed";
   readonly failure: Error;
   readonly isOutcomeUnknown: boolean;
 }
 
 /** Result N is that of job N. */
-export type GroupResult = { readonly results: readonly (JobResult | WriteFailure)[] } | WriteFailure;
+export type GroupResult =
+  | { readonly kind: "written"; readonly results: readonly (JobResult | WriteFailure)[] }
+  | WriteFailure;
 
 /**
  * Executes a group of jobs in one transaction. If that fails because of one of them, each job gets a transaction of its own,

@@ -248,4 +248,5 @@ export const MIGRATIONS: readonly string[] = [
     delete from subscribers where feed = old.feed and user_id = old.user_id;
   end;
   `,
+  "",
 ];

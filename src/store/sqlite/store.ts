@@ -12,6 +12,7 @@ import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import type { Store } from "../shared/contract.ts";
+import type { Work, Writes } from "../shared/database.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "../shared/keys.ts";
 import type { StoreOptions } from "../shared/options.ts";
 import { assertPageComplete } from "../shared/page.ts";
@@ -19,12 +20,14 @@ import { removalsQuery, toRemoval } from "../shared/removals.ts";
 import { sampleQuery, toSample } from "../shared/sample.ts";
 import type { StoreSample } from "../shared/size.ts";
 import { WriteQueue } from "../shared/write-queue.ts";
-import { type AccountChange, SqliteAccounts } from "./accounts.ts";
-import { SqliteAdministration } from "./administration.ts";
-import { type AppChange, SqliteApps } from "./apps.ts";
+import { SqlAccounts } from "../sql/accounts.ts";
+import { SqlAdministration } from "../sql/administration.ts";
+import { SqlApps } from "../sql/apps.ts";
+import { SqlPodcasts } from "../sql/podcasts.ts";
+import { WRITES } from "../sql/writes.ts";
+import { Runner, SqliteDatabase } from "./database.ts";
 import { cannotOpen, claimAndMigrate, openConnection, shareFile, wrapReadErrors } from "./file.ts";
-import { authorizedBy, type GroupWriter, type Job, type JobResult, receive, type WriteFailure } from "./jobs.ts";
-import { type PodcastChange, SqlitePodcasts } from "./podcasts.ts";
+import { callerOf, type GroupWriter, type Job, type JobResult, receive, type WriteFailure } from "./jobs.ts";
 import { isSchemaCurrent, readEpoch } from "./schema.ts";
 import { WriterThread } from "./writer-thread.ts";
 
@@ -72,48 +75,46 @@ class SqliteStore implements Store {
     this.#writer = writer;
     this.#queue = new WriteQueue((jobs) => this.#writeGroup(jobs), options.onCommit);
     this.#release = release;
-    const write = async (change: AccountChange, caller: Caller, at: Date) => {
-      const job = { kind: "account", change, ...authorizedBy(caller, at) } as const;
-      // Cleaning up is no operation, and a deletion has been counted before its erasure.
-      return Number(await this.#write(job, change.kind === "erase" || change.kind === "sweep" ? 0 : 1));
-    };
-    this.accounts = new SqliteAccounts(reader.database, write);
-    this.administration = new SqliteAdministration(reader.database, write);
-    const writeApps = async (caller: Caller, change: AppChange, at: Date) => {
-      const job = { kind: "app", user: caller.user, change, ...authorizedBy(caller, at) } as const;
-      return Number(await this.#write(job, operationsOf(change)));
-    };
-    this.apps = new SqliteApps(reader.database, (read) => reader.snapshot(read), writeApps);
-    const writePodcasts = async (change: PodcastChange) => Number(await this.#write({ kind: "podcast", change }, 0));
-    this.podcasts = new SqlitePodcasts(reader.database, writePodcasts);
+    const database = new SqliteDatabase(
+      (work) => reader.run(work),
+      (job) => this.#write(job),
+    );
+    const podcasts = new SqlPodcasts(database);
+    this.accounts = new SqlAccounts(database, (ids) => podcasts.eraseIfUnused(ids));
+    this.administration = new SqlAdministration(database);
+    this.apps = new SqlApps(database);
+    this.podcasts = podcasts;
   }
 
   async change(caller: Caller, changes: readonly Change[], at: Date): ReturnType<Store["change"]> {
     const { user, maxSubscriptions: max } = caller;
-    const job = { kind: "change", user, changes, maxTotal: max, ...authorizedBy(caller, at) } as const;
-    const done = await this.#write(job, changes.length);
-    if (typeof done === "number") throw new Error("the writer replied to another job");
+    const done = await this.#write({ kind: "change", caller: callerOf(caller), at: at.getTime(), changes });
+    if (done.kind !== "changed") throw new Error("the writer replied to another job");
     if (done.sequence > done.sequenceBefore) this.#onChange(user, done);
     const outcomes = done.results.map((result, index) => toOutcome(changes[index] as Change, receive(result), at, max));
     return { outcomes, sequenceBefore: done.sequenceBefore, sequence: done.sequence };
   }
 
   async forgetRemovals(before: Date): Promise<void> {
-    while (Number(await this.#write({ kind: "forget", before: before.getTime() }, 0)) > 0);
+    for (let erased: unknown; erased !== 0; ) {
+      const done = await this.#write({ kind: "forget", before: before.getTime() });
+      erased = done.kind === "done" ? done.value : 0;
+    }
   }
 
-  async #write(job: Job, operations: number): Promise<Exclude<JobResult, "access-revoked">> {
+  async #write(job: Job): Promise<Exclude<JobResult, { kind: "access-revoked" }>> {
     if (this.#closing !== undefined) throw new StoreUnavailable("the store is closed");
-    const result = await this.#queue.push(job, operations, userOf(job));
-    if (result === "access-revoked") throw new AccessRevoked();
+    const { user, operations } = placeOf(job);
+    const result = await this.#queue.push(job, operations, user);
+    if (result.kind === "access-revoked") throw new AccessRevoked();
     return result;
   }
 
   async #writeGroup(jobs: readonly Job[]): Promise<readonly (JobResult | Error)[]> {
     const result = await this.#writer.write(jobs);
-    this.#hasFailed = "failure" in result || result.results.some(isFailure);
-    if ("failure" in result) throw toError(result);
-    return result.results.map((each) => (isFailure(each) ? toError(each) : each));
+    this.#hasFailed = result.kind === "failed" || result.results.some(({ kind }) => kind === "failed");
+    if (result.kind === "failed") throw toError(result);
+    return result.results.map((each) => (each.kind === "failed" ? toError(each) : each));
   }
 
   async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
@@ -156,7 +157,7 @@ class SqliteStore implements Store {
 
   async ready(): Promise<void> {
     wrapReadErrors(() => this.#reader.check());
-    if (this.#hasFailed) await this.#write({ kind: "probe" }, 0);
+    if (this.#hasFailed) await this.#write({ kind: "probe" });
   }
 
   close(): Promise<void> {
@@ -173,25 +174,20 @@ class SqliteStore implements Store {
   }
 }
 
-function isFailure(result: JobResult | WriteFailure): result is WriteFailure {
-  return typeof result === "object" && "failure" in result;
-}
-
 function toError({ failure, isOutcomeUnknown }: WriteFailure): StoreUnavailable {
   const message = isOutcomeUnknown ? "the outcome of a write is unknown" : "cannot write to the database";
   return new StoreUnavailable(message, { cause: failure, isOutcomeUnknown });
 }
 
-/** The user whose queue a job belongs to. */
-function userOf(job: Job): UserId {
-  if (job.kind === "account") return "user" in job.change ? job.change.user : NOBODY;
-  return job.kind === "change" || job.kind === "app" ? job.user : NOBODY;
-}
-
-function operationsOf(change: AppChange): number {
-  if (change.kind !== "record-sync") return 1;
-  const { progress } = change.record;
-  return progress.kind === "actions" ? progress.actions.length : 1;
+/** Whose queue a job belongs to, and as how many operations it counts: cleaning up is none. */
+function placeOf(job: Job): { readonly user: UserId; readonly operations: number } {
+  if (job.kind === "change") return { user: job.caller.user, operations: job.changes.length };
+  if (job.kind !== "call") return { user: NOBODY, operations: 0 };
+  const write: Writes[string] = WRITES[job.name];
+  return {
+    user: write.user?.(...job.args) ?? job.caller.user,
+    operations: write.operations?.(...job.args) ?? 1,
+  };
 }
 
 type ItemRow = [
@@ -208,6 +204,7 @@ const ITEM = "select id, feed_url, subscribed_at, sequence, title, folders from 
 
 class Reader {
   readonly database: DatabaseSync;
+  readonly #runner: Runner;
   readonly #begin: StatementSync;
   readonly #end: StatementSync;
   readonly #list: StatementSync;
@@ -221,6 +218,7 @@ class Reader {
 
   constructor(path: string) {
     this.database = openConnection(path, { readOnly: true, cacheKiB: CACHE_KIB });
+    this.#runner = new Runner(this.database);
     const prepare = (sql: string) => {
       const statement = this.database.prepare(sql);
       statement.setReturnArrays(true);
@@ -244,6 +242,10 @@ class Reader {
       `select id, feed_url, added_sequence, sequence from removals
        where user_id = ? and sequence > ? order by sequence limit ?`,
     );
+  }
+
+  run<T>(work: Work<T>): T {
+    return this.snapshot(() => this.#runner.run(work));
   }
 
   find(user: UserId, keys: Parameters<Store["find"]>[1]): (Subscription | undefined)[] {

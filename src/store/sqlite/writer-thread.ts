@@ -24,7 +24,7 @@ export class WriterThread implements GroupWriter {
       worker.postMessage(jobs);
       return await nextReply<GroupResult>(worker, unknownOutcome);
     } catch (error) {
-      return { failure: error as Error, isOutcomeUnknown: false };
+      return { kind: "failed", failure: error as Error, isOutcomeUnknown: false };
     }
   }
 
@@ -47,7 +47,7 @@ export class WriterThread implements GroupWriter {
       if (this.#worker === worker) this.#worker = undefined;
     });
     const result = await nextReply<GroupResult>(worker, unknownOutcome);
-    if ("failure" in result) throw result.failure;
+    if (result.kind === "failed") throw result.failure;
     this.#worker = worker;
     return worker;
   }
@@ -55,5 +55,5 @@ export class WriterThread implements GroupWriter {
 
 /** If the writer ends during a group, it is unknown whether the group was written. */
 function unknownOutcome(failure: Error): GroupResult {
-  return { failure, isOutcomeUnknown: true };
+  return { kind: "failed", failure, isOutcomeUnknown: true };
 }

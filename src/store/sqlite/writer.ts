@@ -1,13 +1,20 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
-import { bytesOf } from "../shared/keys.ts";
-import { AccountWriter } from "./accounts.ts";
-import { AppWriter } from "./apps.ts";
+import { AccessRevoked, type Caller } from "../../accounts/caller.ts";
+import type { Writes } from "../shared/database.ts";
+import { type AccessCheck, admit, checkAccess } from "../sql/access.ts";
+import { WRITES } from "../sql/writes.ts";
+import { Runner } from "./database.ts";
 import { isBusy, isFileFailure, isFull, openConnection, sleep, WRITER_BUSY_MS } from "./file.ts";
-import type { Authorized, GroupResult, GroupWriter, Job, JobResult, WriteFailure } from "./jobs.ts";
-import { createSender } from "./jobs.ts";
+import {
+  createSender,
+  type GroupResult,
+  type GroupWriter,
+  type Job,
+  type JobResult,
+  type WriteFailure,
+} from "./jobs.ts";
 import { ListWriter } from "./list.ts";
-import { PodcastWriter } from "./podcasts.ts";
 import { touch } from "./schema.ts";
 import { Scrubber } from "./scrubber.ts";
 
@@ -15,23 +22,18 @@ const CACHE_KIB = 16 * 1024;
 /** How long a group waits for another process that is writing to the file. */
 const WAITING_MS = 10_000;
 
-const isSweep = (job: Job) => job.kind === "account" && job.change.kind === "sweep";
+const isSweep = (job: Job) => job.kind === "call" && job.name === "sweep";
 
 /** The connection that writes. */
 class Connection {
   readonly #database: DatabaseSync;
   readonly #begin: StatementSync;
   readonly #commit: StatementSync;
-  readonly #readExpiry: StatementSync;
-  readonly #checkPassword: StatementSync;
-  readonly #checkAdmin: StatementSync;
+  readonly #runner: Runner;
   readonly #lists: ListWriter;
-  readonly #accounts: AccountWriter;
-  readonly #apps: AppWriter;
-  readonly #podcasts: PodcastWriter;
   readonly #scrubber: Scrubber;
-  /** Cached expiry of credentials, valid until the next account change in this group. */
-  readonly #expiries = new Map<string, number>();
+  /** Checks of the callers in this group, valid until a named write. */
+  readonly #checks = new Map<string, AccessCheck>();
   #isCommitting = false;
   /** False if it must be closed. */
   isTrusted = true;
@@ -41,25 +43,14 @@ class Connection {
     this.#database.exec(`pragma busy_timeout = ${WRITER_BUSY_MS}`);
     this.#begin = this.#database.prepare("begin immediate");
     this.#commit = this.#database.prepare("commit");
-    this.#readExpiry = this.#database.prepare(
-      "select expires_at from credentials where hash = ? and kind <> 'disabled-token'",
-    );
-    this.#checkPassword = this.#database.prepare(
-      "select 1 from accounts where user_id = ? and password = ? and disabled_at = 0",
-    );
-    this.#checkAdmin = this.#database.prepare(
-      "select 1 from accounts where user_id = ? and is_admin = 1 and disabled_at = 0",
-    );
+    this.#runner = new Runner(this.#database);
     this.#lists = new ListWriter(this.#database);
-    this.#podcasts = new PodcastWriter(this.#database);
-    this.#accounts = new AccountWriter(this.#database, this.#podcasts);
-    this.#apps = new AppWriter(this.#database);
     this.#scrubber = new Scrubber(this.#database);
   }
 
   write(jobs: readonly Job[]): JobResult[] {
     this.#beginTransaction();
-    this.#expiries.clear();
+    this.#checks.clear();
     const results = jobs.map((job) => this.#execute(job));
     this.#lists.flush();
     this.#isCommitting = true;
@@ -70,32 +61,48 @@ class Connection {
   }
 
   #execute(job: Job): JobResult {
-    if (job.kind === "probe") {
-      touch(this.#database);
-      return 0;
+    switch (job.kind) {
+      case "probe":
+        touch(this.#database);
+        return { kind: "done", value: undefined };
+      case "forget":
+        this.#lists.flush();
+        return { kind: "done", value: this.#lists.forgetRemovals(job.before) };
+      case "call":
+        return this.#call(job);
+      case "change":
+        return this.#change(job);
     }
-    if (job.kind === "forget") {
-      this.#lists.flush();
-      return this.#lists.forgetRemovals(job.before);
+  }
+
+  #call({ caller, at, name, args }: Job & { kind: "call" }): JobResult {
+    this.#checks.clear();
+    this.#lists.flush();
+    const write: Writes[string] = WRITES[name];
+    const context = { caller, at };
+    try {
+      this.#runner.run(admit(write, context, write.user?.(...args) ?? caller.user));
+    } catch (error) {
+      if (error instanceof AccessRevoked) return { kind: "access-revoked" };
+      throw error;
     }
-    if (job.kind === "podcast") {
-      this.#lists.flush();
-      return this.#podcasts.apply(job.change);
-    }
-    if (this.#isRevoked(job)) return "access-revoked";
-    if (job.kind === "account") {
-      this.#expiries.clear();
-      this.#lists.flush();
-      return this.#accounts.apply(job.change);
-    }
-    const list = this.#lists.open(job.user);
-    if (list === undefined) return "access-revoked";
-    if (job.kind === "app") return this.#apps.apply(job.user, job.change, job.at);
-    const { at, maxTotal } = job;
+    return { kind: "done", value: this.#runner.run(write.work(context, ...args)) };
+  }
+
+  #change({ caller, at, changes }: Job & { kind: "change" }): JobResult {
+    const list = this.#hasAccess(caller, at) ? this.#lists.open(caller.user) : undefined;
+    if (list === undefined) return { kind: "access-revoked" };
     const sequenceBefore = list.sequence;
     const send = createSender();
-    const results = job.changes.map((change) => send(list.apply(change, at, maxTotal)));
-    return { results, sequenceBefore, sequence: list.sequence };
+    const results = changes.map((change) => send(list.apply(change, at, caller.maxSubscriptions)));
+    return { kind: "changed", results, sequenceBefore, sequence: list.sequence };
+  }
+
+  #hasAccess(caller: Caller, at: number): boolean {
+    const key = `${caller.user} ${caller.credentialHash} ${caller.passwordHash} ${caller.requiresAdmin}`;
+    const check = this.#checks.get(key) ?? this.#runner.run(checkAccess(caller.user, [caller]));
+    this.#checks.set(key, check);
+    return check(caller, at);
   }
 
   /**
@@ -126,19 +133,6 @@ class Connection {
       }
     }
   }
-
-  #isRevoked({ admin, credentialHash, password, at }: Authorized): boolean {
-    if (admin !== undefined && this.#checkAdmin.get(admin) === undefined) return true;
-    if (password !== undefined && this.#checkPassword.get(password.user, password.hash) === undefined) return true;
-    if (credentialHash === undefined) return false;
-    let expiry = this.#expiries.get(credentialHash);
-    if (expiry === undefined) {
-      const row = this.#readExpiry.get(bytesOf(credentialHash));
-      expiry = row === undefined ? 0 : Number(row["expires_at"]) || Number.POSITIVE_INFINITY;
-      this.#expiries.set(credentialHash, expiry);
-    }
-    return expiry <= at;
-  }
 }
 
 /**
@@ -156,7 +150,9 @@ export class SqliteWriter implements GroupWriter {
 
   write(jobs: readonly Job[]): GroupResult {
     const result = this.#transact(jobs);
-    return "failure" in result && !result.isLasting && jobs.length > 1 ? { results: this.#writeEach(jobs) } : result;
+    return result.kind === "failed" && !result.isLasting && jobs.length > 1
+      ? { kind: "written", results: this.#writeEach(jobs) }
+      : result;
   }
 
   /** After a failure that every job would meet, no other is tried: each might wait for a locked file. */
@@ -165,16 +161,18 @@ export class SqliteWriter implements GroupWriter {
     return jobs.map((job) => {
       if (lasting !== undefined) return lasting;
       const result = this.#transact([job]);
-      if (!("failure" in result)) return result.results[0] as JobResult;
-      const { failure, isLasting, isOutcomeUnknown } = result;
-      if (isLasting) lasting = { failure, isOutcomeUnknown: false };
-      return { failure, isOutcomeUnknown };
+      if (result.kind === "written") return result.results[0] as JobResult;
+      const { kind, failure, isLasting, isOutcomeUnknown } = result;
+      if (isLasting) lasting = { kind, failure, isOutcomeUnknown: false };
+      return { kind, failure, isOutcomeUnknown };
     });
   }
 
   #transact(
     jobs: readonly Job[],
-  ): { readonly results: readonly JobResult[] } | (WriteFailure & { readonly isLasting: boolean }) {
+  ):
+    | { readonly kind: "written"; readonly results: readonly JobResult[] }
+    | (WriteFailure & { readonly isLasting: boolean }) {
     let results: readonly JobResult[];
     try {
       this.#connection ??= new Connection(this.#path);
@@ -182,10 +180,11 @@ export class SqliteWriter implements GroupWriter {
     } catch (error) {
       const isOutcomeUnknown = this.#connection?.isOutcomeUnknown(error) ?? false;
       this.close();
-      return { failure: error as Error, isOutcomeUnknown, isLasting: isOutcomeUnknown || isFileFailure(error) };
+      const isLasting = isOutcomeUnknown || isFileFailure(error);
+      return { kind: "failed", failure: error as Error, isOutcomeUnknown, isLasting };
     }
     if (!this.#connection.isTrusted) this.close();
-    return { results };
+    return { kind: "written", results };
   }
 
   close(): void {
@@ -205,7 +204,7 @@ function listen(port: NonNullable<typeof parentPort>, path: string): void {
     writer.close();
     port.close();
   });
-  port.postMessage({ results: [] } satisfies GroupResult);
+  port.postMessage({ kind: "written", results: [] } satisfies GroupResult);
 }
 
 if (parentPort !== null) listen(parentPort, workerData as string);

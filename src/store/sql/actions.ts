@@ -1,0 +1,190 @@
+import type { UserId } from "../../accounts/caller.ts";
+import type { ActionRange } from "../../apps/app-store.ts";
+import {
+  type ActionKind,
+  EXTRA_EVICTED,
+  type KeyedAction,
+  MAX_ACTIONS,
+  mergeActions,
+  type StoredAction,
+} from "../../apps/episode-actions.ts";
+import type { Upload } from "../../apps/marks.ts";
+import {
+  all,
+  digitsOf,
+  get,
+  insertNew,
+  key,
+  type NewRow,
+  run,
+  type Sql,
+  together,
+  type Work,
+} from "../shared/database.ts";
+import { actionKeys, feedKeyHex, splitActionKey } from "../shared/keys.ts";
+
+/** Stored if a number of seconds is unknown. */
+const NONE = -1;
+export const LAST_ACTION =
+  "select coalesce(max(sequence), 0) as last_action from earmark.episode_actions where user_id = $1";
+const COLUMNS = `sequence, podcast, media_url, guid, device, kind, position, started, total, acted_at,
+    beaten_at, beaten_position`;
+
+interface ActionRow {
+  readonly sequence: number;
+  readonly podcast: string;
+  readonly media_url: string;
+  readonly guid: string;
+  readonly device: string;
+  readonly kind: ActionKind;
+  readonly position: number;
+  readonly started: number;
+  readonly total: number;
+  readonly acted_at: number;
+  readonly beaten_at: number;
+  readonly beaten_position: number;
+}
+
+function toAction(row: ActionRow): StoredAction {
+  const known = (seconds: number) => (seconds === NONE ? undefined : seconds);
+  return {
+    sequence: row.sequence,
+    podcast: row.podcast,
+    episode: row.media_url,
+    kind: row.kind,
+    guid: row.guid || undefined,
+    device: row.device || undefined,
+    actedAt: new Date(row.acted_at),
+    position: known(row.position),
+    started: known(row.started),
+    total: known(row.total),
+    superseded:
+      row.beaten_at === NONE ? undefined : { actedAt: new Date(row.beaten_at), position: known(row.beaten_position) },
+  };
+}
+
+function toRow(user: UserId, actionKey: string, action: StoredAction): NewRow {
+  const { feed, episode, kind } = splitActionKey(actionKey);
+  return {
+    user_id: user,
+    sequence: action.sequence,
+    feed: key(feed),
+    episode: key(episode),
+    kind,
+    podcast: action.podcast,
+    media_url: action.episode,
+    guid: action.guid ?? "",
+    device: action.device ?? "",
+    position: action.position ?? NONE,
+    started: action.started ?? NONE,
+    total: action.total ?? NONE,
+    acted_at: action.actedAt.getTime(),
+    beaten_at: action.superseded?.actedAt.getTime() ?? NONE,
+    beaten_position: action.superseded?.position ?? NONE,
+  };
+}
+
+export function* lastActionSequence(user: UserId): Work<number> {
+  return (yield* get<{ last_action: number }>(LAST_ACTION, user))?.last_action ?? 0;
+}
+
+export function* firstActionSequence(user: UserId): Work<number | undefined> {
+  const sql = "select min(sequence) as first from earmark.episode_actions where user_id = $1";
+  return (yield* get<{ first: number | null }>(sql, user))?.first ?? undefined;
+}
+
+/** Stores uploaded actions. */
+export function* addActions(user: UserId, actions: readonly KeyedAction[]): Work<Upload> {
+  const before = yield* lastActionSequence(user);
+  const keys = actionKeys(actions);
+  // A long upload usually has only new actions, so stored ones are looked up only after an insert conflicts with one.
+  let merged = mergeActions(actions, keys, new Map(), before);
+  if (!(yield* insertActions(user, merged.written))) {
+    yield* run("delete from earmark.episode_actions where user_id = $1 and sequence > $2", user, before);
+    merged = mergeActions(actions, keys, yield* findActions(user, keys), before);
+    const forget = "delete from earmark.episode_actions where user_id = $1 and sequence = any($2)";
+    if (merged.replaced.length > 0) yield* run(forget, user, merged.replaced);
+    yield* insertActions(user, merged.written);
+  }
+  if (merged.written.size > 0) yield* evictActions(user, merged.last);
+  // The client must be sent the position that won.
+  return { kind: "upload", before, after: merged.hasSupersededPlays ? before : merged.last };
+}
+
+/** False if the key of one is stored already. */
+function* insertActions(user: UserId, byKey: ReadonlyMap<string, StoredAction>): Work<boolean> {
+  const rows = [...byKey].map(([actionKey, action]) => toRow(user, actionKey, action));
+  return (yield* insertNew("episode_actions", ...rows)) === rows.length;
+}
+
+const FIND_ONE: Sql = {
+  sqlite: `select ${COLUMNS}, feed, episode from episode_actions
+    where user_id = $1 and feed = $2 and episode = $3 and kind = $4`,
+  postgres: undefined,
+};
+/** All at once: if the planner's statistics do not know the user yet, PostgreSQL reads all actions for each lookup. */
+const FIND_ALL: Sql = {
+  sqlite: undefined,
+  postgres: `select ${COLUMNS}, feed, episode from earmark.episode_actions
+    where user_id = $1 and feed = any($2) and episode = any($3)`,
+};
+
+/** The stored actions of these keys; possibly more. */
+function* findActions(user: UserId, keys: readonly string[]): Work<Map<string, StoredAction>> {
+  const parts = keys.map(splitActionKey);
+  const keysOf = (digits: readonly string[]) => [...new Set(digits)].map(key);
+  const rows = yield* all<FoundRow>(
+    FIND_ALL,
+    user,
+    keysOf(parts.map(({ feed }) => feed)),
+    keysOf(parts.map(({ episode }) => episode)),
+  );
+  const single = yield* together(
+    ...parts.map(({ feed, episode, kind }) => get<FoundRow>(FIND_ONE, user, key(feed), key(episode), kind)),
+  );
+  const found = [...rows, ...single.flatMap((row) => row ?? [])];
+  return new Map(found.map((row) => [digitsOf(row.feed) + digitsOf(row.episode) + row.kind, toAction(row)]));
+}
+
+type FoundRow = ActionRow & { readonly feed: unknown; readonly episode: unknown };
+
+/** Counts only if there can be too many, because counting is slow. */
+function* evictActions(user: UserId, last: number): Work<void> {
+  if (last - ((yield* firstActionSequence(user)) ?? last) < MAX_ACTIONS) return;
+  const count = yield* countActions(user, { after: 0, upTo: last, feed: undefined });
+  if (count <= MAX_ACTIONS) return;
+  yield* run(
+    `delete from earmark.episode_actions where user_id = $1 and sequence in (
+       select sequence from earmark.episode_actions where user_id = $1 order by kind = 'play', sequence limit $2)`,
+    user,
+    count - MAX_ACTIONS + EXTRA_EVICTED,
+  );
+}
+
+type Condition = Omit<ActionRange, "limit">;
+
+export function* countActions(user: UserId, { after, upTo, feed }: Condition): Work<number> {
+  const sql = select("count(*) as n", feed, "$4");
+  const row = yield* get<{ n: number }>(sql, user, after, upTo, ...(feed === undefined ? [] : [keyOf(feed)]));
+  return row?.n ?? 0;
+}
+
+export function* readActions(
+  user: UserId,
+  { after, upTo, feed }: Condition,
+  limit: number,
+  skipped = 0,
+): Work<StoredAction[]> {
+  const sql = select(COLUMNS, feed, "$6", "order by sequence limit $4 offset $5");
+  const values = [user, after, upTo, limit, skipped, ...(feed === undefined ? [] : [keyOf(feed)])];
+  return (yield* all<ActionRow>(sql, ...values)).map(toAction);
+}
+
+const keyOf = (feed: string) => key(feedKeyHex(feed));
+
+/** The unary plus disables the index on `feed`: with it, SQLite would read all actions of the feed for each window. */
+function select(what: string, feed: string | undefined, place: string, end = ""): Sql {
+  const text = `select ${what} from earmark.episode_actions where user_id = $1 and sequence > $2 and sequence <= $3`;
+  if (feed === undefined) return `${text} ${end}`;
+  return { sqlite: `${text} and +feed = ${place} ${end}`, postgres: `${text} and feed = ${place} ${end}` };
+}

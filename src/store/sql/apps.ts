@@ -1,0 +1,155 @@
+import type { Caller, UserId } from "../../accounts/caller.ts";
+import {
+  type ActionPage,
+  type ActionRange,
+  type AppStore,
+  type Device,
+  type DeviceChanges,
+  type Installation,
+  MAX_SPELLINGS,
+  type Spelling,
+  type SyncRecord,
+} from "../../apps/app-store.ts";
+import type { StoredAction } from "../../apps/episode-actions.ts";
+import type { SyncKind, SyncState } from "../../apps/marks.ts";
+import { yieldTurn } from "../../util/turns.ts";
+import { all, type Database, digitsOf, get, insert, key, type Sql, type Work, write } from "../shared/database.ts";
+import { feedKeyHex } from "../shared/keys.ts";
+import { addActions, countActions, firstActionSequence, lastActionSequence, readActions } from "./actions.ts";
+import { addDevice, DEVICE_WRITES, readDevices, touchDevice } from "./devices.ts";
+import { readState, readStateAtOnce, recordProgress } from "./marks.ts";
+
+/** Without `indexed by`, SQLite would read all spellings of the user, because they are already in the right order. */
+const SPELLINGS: Sql = {
+  sqlite: `select feed, url, client from feed_spellings indexed by feed_spellings_by_feed
+    where user_id = $1 and feed = any($2) order by sequence`,
+  postgres: `select feed, url, client from earmark.feed_spellings
+    where user_id = $1 and feed = any($2) order by sequence`,
+};
+
+function* readSpellings(user: UserId, normalizedUrls: readonly string[]): Work<Spelling[]> {
+  const byKey = new Map(normalizedUrls.map((url) => [feedKeyHex(url), url]));
+  const rows = yield* all<{ feed: unknown; url: string; client: string }>(SPELLINGS, user, [...byKey.keys()].map(key));
+  return rows.map(({ feed, url, client }) => ({
+    normalizedUrl: byKey.get(digitsOf(feed)) ?? "",
+    url,
+    installation: client,
+  }));
+}
+
+function* addSpellings(user: UserId, spellings: readonly Spelling[], at: number): Work<void> {
+  const known = yield* get<{ last: number; count: number }>(
+    "select coalesce(max(sequence), 0) as last, count(*) as count from earmark.feed_spellings where user_id = $1",
+    user,
+  );
+  const { last, count } = known ?? { last: 0, count: 0 };
+  const added = spellings.slice(0, Math.max(0, MAX_SPELLINGS - count));
+  yield* insert(
+    "feed_spellings",
+    ...added.map(({ normalizedUrl, url, installation }, index) => ({
+      user_id: user,
+      sequence: last + index + 1,
+      feed: key(feedKeyHex(normalizedUrl)),
+      client: installation,
+      url,
+      recorded_at: at,
+    })),
+  );
+}
+
+const countOperations = ({ progress }: SyncRecord) => (progress.kind === "actions" ? progress.actions.length : 1);
+
+export const APP_WRITES = {
+  ...DEVICE_WRITES,
+  recordSync: write(
+    { locks: "list", isRepeatable: true, operations: countOperations },
+    function* ({ caller: { user }, at }, record: SyncRecord) {
+      const { kind, installation, progress, spellings, devices } = record;
+      const done = progress.kind === "actions" ? yield* addActions(user, progress.actions) : progress;
+      const timestamp = yield* recordProgress(user, kind, installation, done, at);
+      if (spellings.length > 0) yield* addSpellings(user, spellings, at);
+      for (const id of devices) yield* addDevice(user, id, at);
+      yield* touchDevice(user, installation, at);
+      return timestamp;
+    },
+  ),
+} as const;
+
+/**
+ * How many sequence numbers of actions are read at a time: on SQLite, so that other requests are handled in between; on
+ * PostgreSQL, because its planner, without fresh statistics, would sort all later rows each time.
+ */
+const WINDOW = { sqlite: 2_000, postgres: 10_000 };
+
+export class SqlApps implements AppStore {
+  readonly #database: Database<typeof APP_WRITES>;
+
+  constructor(database: Database<typeof APP_WRITES>) {
+    this.#database = database;
+  }
+
+  state(user: UserId, kind: SyncKind, installation: Installation, since: number): Promise<SyncState> {
+    const read = this.#database.engine === "postgres" ? readStateAtOnce : readState;
+    return this.#database.read(() => read(user, kind, installation, since), user);
+  }
+
+  recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number> {
+    return this.#database.write(caller, at, "recordSync", record);
+  }
+
+  async spellings(user: UserId, normalizedUrls: readonly string[]): Promise<readonly Spelling[]> {
+    if (normalizedUrls.length === 0) return [];
+    return this.#database.read(() => readSpellings(user, normalizedUrls), user);
+  }
+
+  async actions(user: UserId, { after, upTo, limit, feed }: ActionRange): Promise<readonly StoredAction[]> {
+    const found: StoredAction[] = [];
+    for await (const window of this.#windows(user, after, upTo)) {
+      const rest = limit - found.length;
+      found.push(...(await this.#database.read(() => readActions(user, { ...window, feed }, rest), user)));
+      if (found.length === limit) break;
+    }
+    return found;
+  }
+
+  async actionPage(user: UserId, { offset, size, feed }: Parameters<AppStore["actionPage"]>[1]): Promise<ActionPage> {
+    const items: StoredAction[] = [];
+    let total = 0;
+    const last = await this.#database.read(() => lastActionSequence(user), user);
+    for await (const window of this.#windows(user, 0, last)) {
+      const range = { ...window, feed };
+      const count = await this.#database.read(() => countActions(user, range), user);
+      const [skipped, rest] = [Math.max(0, offset - total), size - items.length];
+      if (skipped < count && rest > 0)
+        items.push(...(await this.#database.read(() => readActions(user, range, rest, skipped), user)));
+      total += count;
+    }
+    return { items, total };
+  }
+
+  async *#windows(user: UserId, after: number, upTo: number) {
+    if (after >= upTo) return;
+    const size = WINDOW[this.#database.engine];
+    const first = (await this.#database.read(() => firstActionSequence(user), user)) ?? upTo + 1;
+    for (let start = Math.max(after, first - 1); start < upTo; start += size) {
+      yield { after: start, upTo: Math.min(start + size, upTo) };
+      await yieldTurn();
+    }
+  }
+
+  devices(user: UserId): Promise<readonly Device[]> {
+    return this.#database.read(() => readDevices(user), user);
+  }
+
+  saveDevice(caller: Caller, installation: Installation, changes: DeviceChanges, at: Date): Promise<void> {
+    return this.#database.write(caller, at, "saveDevice", installation, changes);
+  }
+
+  changeDevice(caller: Caller, id: string, changes: DeviceChanges, at: Date): Promise<boolean> {
+    return this.#database.write(caller, at, "changeDevice", id, changes);
+  }
+
+  forgetDevice(caller: Caller, id: string, at: Date): Promise<boolean> {
+    return this.#database.write(caller, at, "forgetDevice", id);
+  }
+}

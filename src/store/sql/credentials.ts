@@ -1,0 +1,207 @@
+import {
+  type Credential,
+  type NewCredential,
+  NOBODY,
+  SESSION_IDLE_MS,
+  type SessionsToEnd,
+} from "../../accounts/account-store.ts";
+import type { UserId } from "../../accounts/caller.ts";
+import { type CredentialKind, kindsEndedByPassword, kindsToSwitch, rulesOf } from "../../accounts/credential-kinds.ts";
+import {
+  all,
+  digitsOf,
+  get,
+  has,
+  idOf,
+  insert,
+  key,
+  type NewRow,
+  run,
+  type Sql,
+  together,
+  type Value,
+  type Work,
+  write,
+} from "../shared/database.ts";
+import { bytesOf } from "../shared/keys.ts";
+import { logCredential } from "./audit.ts";
+import { NEVER, toDate } from "./times.ts";
+
+const COLUMNS = "hash, user_id, id, kind, scope, label, created_at, used_at, expires_at";
+
+interface CredentialRow {
+  readonly hash: Uint8Array;
+  readonly user_id: UserId;
+  readonly id: unknown;
+  readonly kind: CredentialKind;
+  readonly scope: Credential["scope"];
+  readonly label: string;
+  readonly created_at: number;
+  readonly used_at: number;
+  readonly expires_at: number;
+}
+
+function toCredential(row: CredentialRow): Credential {
+  return {
+    id: idOf(row.id),
+    kind: row.kind,
+    user: row.user_id,
+    scope: row.scope,
+    label: row.label,
+    createdAt: new Date(row.created_at),
+    usedAt: toDate(row.used_at),
+    expiresAt: toDate(row.expires_at),
+  };
+}
+
+function toRow({ id, kind, user, scope, label, createdAt, usedAt, expiresAt }: Credential, hash: string): NewRow {
+  return {
+    hash: bytesOf(hash),
+    user_id: user,
+    id: key(id),
+    kind,
+    scope,
+    label,
+    created_at: createdAt.getTime(),
+    used_at: usedAt?.getTime() ?? NEVER,
+    expires_at: expiresAt?.getTime() ?? NEVER,
+  };
+}
+
+/** PostgreSQL has the user of each credential in a table by hash; a cluster stores the credential with the user's rows. */
+export const USER_OF_CREDENTIAL: Sql = {
+  sqlite: "select user_id from credentials where hash = $1",
+  postgres: "select user_id from earmark.credential_users where hash = $1",
+};
+/** Finds a row if no credential has this hash. */
+const CLAIM: Sql = {
+  sqlite: "select 1 where $2 is not null and not exists (select 1 from credentials where hash = $1)",
+  postgres: "insert into earmark.credential_users (hash, user_id) values ($1, $2) on conflict do nothing returning 1",
+};
+const FORGET: Sql = { sqlite: undefined, postgres: "delete from earmark.credential_users where hash = $1" };
+
+export function* findCredential(user: UserId, hash: string): Work<Credential | undefined> {
+  const row = yield* get<CredentialRow>(
+    `select ${COLUMNS} from earmark.credentials where user_id = $1 and hash = $2`,
+    user,
+    bytesOf(hash),
+  );
+  return row && toCredential(row);
+}
+
+export function* listCredentials(user: UserId, kind: CredentialKind): Work<Credential[]> {
+  const rows = yield* all<CredentialRow>(
+    `select ${COLUMNS} from earmark.credentials where user_id = $1 and kind = $2 order by created_at, id`,
+    user,
+    kind,
+  );
+  return rows.map(toCredential);
+}
+
+/** Deletes the user's credentials that match a condition, whose first value is `$2`. Returns their number. */
+export function* deleteCredentials(
+  user: UserId,
+  condition = "true",
+  ...values: readonly (Value | readonly Value[])[]
+): Work<number> {
+  const rows = yield* all<{ hash: Uint8Array }>(
+    `delete from earmark.credentials where user_id = $1 and ${condition} returning hash`,
+    user,
+    ...values,
+  );
+  yield* together(...rows.map(({ hash }) => run(FORGET, hash)));
+  return rows.length;
+}
+
+/** Ends what a new password ends, besides this session: other sessions, links to reset it and, if asked, tokens. */
+export function* endSessions(user: UserId, keepSession: string | undefined, revokesTokens = false): Work<void> {
+  const kept = keepSession === undefined ? null : key(keepSession);
+  const others = "kind = any($2) and id is distinct from $3";
+  yield* deleteCredentials(user, others, kindsEndedByPassword(revokesTokens), kept);
+}
+
+/**
+ * Disabling ends the sessions and reset links of an account and suspends its tokens; enabling restores the tokens. Those
+ * are deleted and added again, because writers hold locks that only a deletion waits for.
+ */
+export function* switchCredentials(user: UserId, action: "disable" | "enable"): Work<void> {
+  if (action === "disable") yield* endSessions(user, undefined);
+  for (const [from, to] of kindsToSwitch(action)) {
+    const rows = yield* all<CredentialRow>(
+      `delete from earmark.credentials where user_id = $1 and kind = $2 returning ${COLUMNS}`,
+      user,
+      from,
+    );
+    for (const row of rows) yield* insert("credentials", { ...row, id: key(digitsOf(row.id)), kind: to });
+  }
+}
+
+/** Deletes what has expired, of all users. */
+export function* deleteExpired(now: number): Work<void> {
+  const rows = yield* all<{ hash: Uint8Array }>(
+    `delete from earmark.credentials where (expires_at <> ${NEVER} and expires_at <= $1)
+     or (kind = 'session' and greatest(used_at, created_at) <= $2) returning hash`,
+    now,
+    now - SESSION_IDLE_MS,
+  );
+  for (const { hash } of rows) yield* run(FORGET, hash);
+}
+
+export const CREDENTIAL_WRITES = {
+  addCredential: write(
+    { locks: "account", user: ({ credential }: NewCredential) => credential.user },
+    function* ({ caller, at }, { credential, hash, passwordHash }: NewCredential) {
+      const { user, kind } = credential;
+      const [account, counted] = yield* together(
+        get<{ password: string }>("select password from earmark.accounts where user_id = $1 and disabled_at = 0", user),
+        get<{ n: number }>(
+          "select count(*) as n from earmark.credentials where user_id = $1 and kind = $2",
+          user,
+          kind,
+        ),
+      );
+      if (user !== NOBODY && account === undefined) return "gone";
+      if (passwordHash !== undefined && account?.password !== passwordHash) return "gone";
+      if ((counted?.n ?? 0) >= rulesOf(kind).max) return "full";
+      if (!(yield* has(CLAIM, bytesOf(hash), user))) return "gone";
+      yield* insert("credentials", toRow(credential, hash));
+      yield* logCredential("created", credential, caller.actor, at);
+      return "added";
+    },
+  ),
+  /** Locks the caller's account, because two sessions that remove each other would deadlock otherwise. */
+  removeCredential: write(
+    { locks: "account" },
+    function* ({ caller, at }, user: UserId, kind: CredentialKind, id: string, sessionsToEnd?: SessionsToEnd) {
+      const found = yield* get<{ label: string }>(
+        "select label from earmark.credentials where user_id = $1 and kind = $2 and id = $3",
+        user,
+        kind,
+        key(id),
+      );
+      if (found === undefined) return false;
+      if ((yield* deleteCredentials(user, "kind = $2 and id = $3", kind, key(id))) === 0) return false;
+      if (sessionsToEnd !== undefined) yield* endSessions(user, sessionsToEnd.except);
+      yield* logCredential("revoked", { kind, user, label: found.label }, caller.actor, at);
+      return true;
+    },
+  ),
+  replaceLabel: write(
+    { user: (user: UserId) => user },
+    function* (_, user: UserId, hash: string, expected: string, label: string) {
+      const sql = "update earmark.credentials set label = $4 where user_id = $1 and hash = $2 and label = $3";
+      return (yield* run(sql, user, bytesOf(hash), expected, label)) === 1;
+    },
+  ),
+  touchCredential: write(
+    { user: (user: UserId) => user, isRepeatable: true, isSingle: true },
+    function* ({ at }, user: UserId, hash: string) {
+      yield* run(
+        "update earmark.credentials set used_at = greatest(used_at, $3) where user_id = $1 and hash = $2",
+        user,
+        bytesOf(hash),
+        at,
+      );
+    },
+  ),
+} as const;

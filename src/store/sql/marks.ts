@@ -1,0 +1,150 @@
+import { AccessRevoked, type UserId } from "../../accounts/caller.ts";
+import { type Installation, MAX_INSTALLATIONS } from "../../apps/app-store.ts";
+import {
+  advance,
+  KEPT_MARKS,
+  type Mark,
+  type Progress,
+  type Seen,
+  type SyncKind,
+  type SyncState,
+  shouldDrop,
+} from "../../apps/marks.ts";
+import { all, get, insert, nothing, prepared, run, together, type Work } from "../shared/database.ts";
+import { DELETED } from "../shared/keys.ts";
+import { LAST_ACTION, lastActionSequence } from "./actions.ts";
+
+const MARK = "select stamp, sequence from earmark.sync_marks where user_id = $1 and kind = $2";
+const SEEN = "select sequence from earmark.sync_clients where user_id = $1 and kind = $2 and client = $3";
+
+const OLDEST = prepared(`${MARK} order by stamp limit 1`);
+const NEWEST = prepared(`${MARK} order by stamp desc limit 1`);
+const UNTIL = prepared(`${MARK} and stamp <= $3 order by stamp desc limit 1`);
+const COVERING = prepared(`${MARK} and sequence <= $3 order by sequence desc limit 1`);
+const LAST_SEEN = prepared(
+  `select sequence, since, start_sequence as "from" from earmark.sync_clients
+   where user_id = $1 and kind = $2 and client = $3`,
+);
+
+/** The same as the reads below, in one statement, so that it is one snapshot and one round trip. */
+const STATE = prepared(`
+  select (select sequence from earmark.lists where user_id = $1) as list, (${LAST_ACTION}) as last_action,
+    (select json_build_object('sequence', sequence, 'since', since, 'from', start_sequence) from earmark.sync_clients
+     where user_id = $1 and kind = $2 and client = $3) as seen,
+    (select synced_at from earmark.devices where user_id = $1 and id = $4) as synced_at,
+    (select json_agg(json_build_object('stamp', stamp, 'sequence', sequence) order by stamp) from (
+      (${MARK} order by stamp limit 1) union
+      (${MARK} order by stamp desc limit 1) union
+      (${MARK} and stamp <= $5 order by stamp desc limit 1) union
+      (${MARK} and sequence <= (${SEEN}) order by sequence desc limit 1)) as marks) as marks`);
+
+interface StateRow {
+  readonly list: number | null;
+  readonly last_action: number;
+  readonly seen: Seen | null;
+  readonly synced_at: number | null;
+  readonly marks: readonly Mark[] | null;
+}
+
+export function* readStateAtOnce(
+  user: UserId,
+  kind: SyncKind,
+  { key, device }: Installation,
+  since: number,
+): Work<SyncState> {
+  const row = (yield* get<StateRow>(STATE, user, kind, key, device ?? "", since)) as StateRow;
+  if (row.list === DELETED) throw new AccessRevoked();
+  return {
+    sequence: kind === "feeds" ? (row.list ?? 0) : row.last_action,
+    seen: row.seen ?? undefined,
+    marks: row.marks ?? [],
+    deviceSyncedAt: row.synced_at === null ? undefined : new Date(row.synced_at),
+  };
+}
+
+export function* readState(
+  user: UserId,
+  kind: SyncKind,
+  { key, device }: Installation,
+  since: number,
+): Work<SyncState> {
+  const list = yield* get<{ sequence: number }>("select sequence from earmark.lists where user_id = $1", user);
+  if (list?.sequence === DELETED) throw new AccessRevoked();
+  const sequence = kind === "feeds" ? (list?.sequence ?? 0) : yield* lastActionSequence(user);
+  const seen = yield* get<Seen>(LAST_SEEN, user, kind, key);
+  const marks = yield* together(
+    get<Mark>(OLDEST, user, kind),
+    get<Mark>(NEWEST, user, kind),
+    get<Mark>(UNTIL, user, kind, since),
+    seen === undefined ? nothing() : get<Mark>(COVERING, user, kind, seen.sequence),
+  );
+  const synced =
+    device === undefined
+      ? undefined
+      : yield* get<{ synced_at: number }>(
+          "select synced_at from earmark.devices where user_id = $1 and id = $2",
+          user,
+          device,
+        );
+  return { sequence, seen, marks: inOrder(marks), deviceSyncedAt: synced && new Date(synced.synced_at) };
+}
+
+/** Oldest first, without duplicates. */
+function inOrder(marks: readonly (Mark | undefined)[]): Mark[] {
+  const known = marks.flatMap((mark) => mark ?? []);
+  return [...new Map(known.map((mark) => [mark.stamp, mark])).values()].sort((one, other) => one.stamp - other.stamp);
+}
+
+/** Records what a client did, and returns the timestamp to issue to it. */
+export function* recordProgress(
+  user: UserId,
+  kind: SyncKind,
+  { key }: Installation,
+  progress: Progress,
+  at: number,
+): Work<number> {
+  const reached = progress.kind === "poll" ? progress.covered : progress.after;
+  const [seen, oldest, newest, covering] = yield* together(
+    get<Seen>(LAST_SEEN, user, kind, key),
+    get<Mark>(OLDEST, user, kind),
+    get<Mark>(NEWEST, user, kind),
+    get<Mark>(COVERING, user, kind, reached),
+  );
+  const coveringSeen = yield* get<Mark>(COVERING, user, kind, seen?.sequence ?? 0);
+  const marks = inOrder([oldest, newest, covering, coveringSeen]);
+  const { timestamp, newMark, newSeen } = advance({ marks, seen }, progress, new Date(at));
+  if (newMark !== undefined) yield* addMark(user, kind, newMark);
+  if (newSeen !== undefined) yield* setSeen(user, kind, key, newSeen, at);
+  return timestamp;
+}
+
+function* addMark(user: UserId, kind: SyncKind, { stamp, sequence }: Mark): Work<void> {
+  yield* insert("sync_marks", { user_id: user, kind, stamp, sequence });
+  const [old, older] = yield* all<Mark>(`${MARK} order by stamp desc limit 2 offset ${KEPT_MARKS}`, user, kind);
+  if (old === undefined || !shouldDrop(old, older)) return;
+  yield* run("delete from earmark.sync_marks where user_id = $1 and kind = $2 and stamp = $3", user, kind, old.stamp);
+}
+
+function* setSeen(user: UserId, kind: SyncKind, client: string, seen: Seen, at: number): Work<void> {
+  yield* run(
+    `insert into earmark.sync_clients (user_id, kind, client, sequence, since, start_sequence, seen_at)
+     values ($1, $2, $3, $4, $5, $6, $7)
+     on conflict (user_id, kind, client) do update set sequence = excluded.sequence, since = excluded.since,
+       start_sequence = excluded.start_sequence, seen_at = excluded.seen_at`,
+    user,
+    kind,
+    client,
+    seen.sequence,
+    seen.since,
+    seen.from,
+    at,
+  );
+  yield* run(
+    `delete from earmark.sync_clients where user_id = $1 and kind = $2 and client in (
+       select client from earmark.sync_clients where user_id = $1 and kind = $2 and client <> $3
+       order by seen_at desc limit 1000000 offset ${MAX_INSTALLATIONS - 1})`,
+    user,
+    kind,
+    client,
+  );
+}
