@@ -37,7 +37,15 @@ export interface Metrics extends OutcomeCounter {
 
 /** Apps that are counted by name: anyone can send any User-Agent, and the number of labels of a metric must stay small. */
 const APPS = [
-  ...["AntennaPod", "Kasts", "gPodder", "Cardo", "Podcini", "Music Assistant", "PinePods", "YourPods", "Kodi"],
+  "AntennaPod",
+  "Kasts",
+  "gPodder",
+  "Cardo",
+  "Podcini",
+  "Music Assistant",
+  "PinePods",
+  "YourPods",
+  "Kodi",
   "GNOME Podcasts",
 ];
 

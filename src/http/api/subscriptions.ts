@@ -38,7 +38,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, outcom
   };
 
   const change = async (caller: Principal, requested: RequestedChange) => {
-    await caller.spend(1);
+    caller.spend(1);
     const { outcomes, ...written } = await store.change(caller, [requested], clock());
     counter?.countOutcomes([requested], outcomes);
     const [outcome] = outcomes;

@@ -159,7 +159,7 @@ export function createSyncHandlers(
       const { caller } = call;
       const [changes = { add: [], remove: [] }] = await bodies.feedChanges(call);
       if (dialect === GPODDER) requireDisjoint(changes);
-      await caller.spend(changes.add.length + changes.remove.length);
+      caller.spend(changes.add.length + changes.remove.length);
       await sendUploadResult(call, await apps.changeFeeds(caller, appOf(caller), changes, clock()));
     },
 
