@@ -33,13 +33,13 @@ export function createAppDataHandlers({ config: { basePath }, store, apps, clock
       const { request, response, caller, params, maxBytes } = call;
       const id = params["device"] ?? "";
       const changes = readDeviceChanges(await readJson(request, response, maxBytes), id);
-      await caller.spend(1);
+      caller.spend(1);
       if (!(await store.apps.changeDevice(caller, id, changes, clock()))) throw notFound();
       await sendDevice(call);
     },
 
     async forgetDevice({ response, caller, params }: Call): Promise<void> {
-      await caller.spend(1);
+      caller.spend(1);
       if (!(await store.apps.forgetDevice(caller, params["device"] ?? "", clock()))) throw notFound();
       respondEmpty(response);
     },

@@ -35,7 +35,7 @@ export function createPodcastHandlers({ config: { basePath }, store: { podcasts 
 
     async refresh({ response, caller, params }: Call): Promise<void> {
       const id = idOf(params);
-      await caller.spend(1);
+      caller.spend(1);
       if (scheduler === undefined)
         throw (await podcasts.get(caller.user, id)) === undefined ? notFound() : failure("fetching-disabled");
       if (!(await podcasts.refresh(caller.user, id, clock()))) throw notFound();
