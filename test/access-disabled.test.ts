@@ -106,7 +106,7 @@ suite("disabled accounts", () => {
     const network = fromNewNetwork();
     await call("GET", "/v1/me", { headers: { "Remote-User": "Newcomer", ...network } });
     await call("GET", "/v1/me", { headers: { ...(await bearer("newcomer at the provider")), ...network } });
-    const { entries } = await administration.auditLog({ offset: 0, size: 100 });
+    const { entries } = await administration.store.auditLog({ offset: 0, size: 100 });
     for (const name of ["newcomer", "oidc:newcomer at the provider"]) {
       const created = entries.filter(({ target }) => target === name);
       assert.deepEqual(

@@ -74,7 +74,7 @@ describe("app access is revoked", async () => {
     // Every table of a deleted account is empty, and reading its actions is refused.
     if ((await server.accounts.get(user)) !== undefined)
       for await (const some of sync.everyAction(user)) actions.push(...some);
-    return [await server.store.page(user, { offset: 0, size: 10 }), await sync.devices(user), actions];
+    return [await server.store.page(user, { offset: 0, size: 10 }), await server.store.apps.devices(user), actions];
   };
   const requestOf = (route: string, who: Person, headers: Headers) => {
     const [method = "", path = ""] = route.replace(":user", who.name).split(" ");

@@ -158,8 +158,9 @@ export interface AccountStore {
 
   /** `gone` if the account does not exist or is disabled; `full` if the user has the maximum of its kind. */
   addCredential(caller: Caller, credential: NewCredential): Promise<"added" | "full" | "gone">;
+  /** Of any kind, even if it has expired. */
   findCredential(hash: string): Promise<Credential | undefined>;
-  /** Oldest first. */
+  /** Oldest first, including expired ones. */
   listCredentials(user: UserId, kind: CredentialKind): Promise<readonly Credential[]>;
   /** Removes a credential of the caller, or an invitation if the caller is an administrator. */
   removeCredential(

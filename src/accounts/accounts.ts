@@ -47,16 +47,16 @@ export interface VerifiedCredential extends Credential {
   readonly hash: string;
 }
 
-/** Everything people can do with accounts. Nothing else uses the account store. */
+/** What people can do with accounts. Reads that need no rule use `store` directly. */
 export class Accounts {
-  readonly #store: AccountStore;
+  readonly store: AccountStore;
   readonly #isSignUpOpen: boolean;
   readonly #cache = new CredentialCache<VerifiedCredential>();
   readonly #failedGuesses: FailedGuesses;
   readonly #attempts: Attempts;
 
   constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }, limiterClock?: MonotonicClock) {
-    this.#store = store;
+    this.store = store;
     this.#attempts = new Attempts(store.sharedRateLimits, limiterClock);
     this.#failedGuesses = new FailedGuesses(limiterClock);
     this.#isSignUpOpen = signUp;
@@ -75,17 +75,12 @@ export class Accounts {
     return credential === undefined || isValidAt(credential, at) ? credential : find();
   }
 
-  /** The credential with this hash, of any kind, even if it has expired. */
-  findCredential(hash: string): Promise<Credential | undefined> {
-    return this.#store.findCredential(hash);
-  }
-
   /** `verifyHash` without the cache. */
   async verifyUncached(hash: string, kind: CredentialKind, at: Date): Promise<VerifiedCredential | undefined> {
-    const credential = await this.findCredential(hash);
+    const credential = await this.store.findCredential(hash);
     if (credential?.kind !== kind || !isValidAt(credential, at)) return undefined;
     if (credential.usedAt === undefined || at.getTime() - credential.usedAt.getTime() >= TOUCH_MS) {
-      this.#store.touchCredential(hash, at).catch(() => undefined); // Not awaited, and harmless if it fails.
+      this.store.touchCredential(hash, at).catch(() => undefined); // Not awaited, and harmless if it fails.
     }
     return { ...credential, hash };
   }
@@ -116,7 +111,7 @@ export class Accounts {
     const waitMs =
       (await this.#attempts.count(networks, name ?? "", at)) || (await this.#failedGuesses.delay(name ?? "", network));
     if (waitMs > 0) return refuse({ reason: "too-often", waitMs });
-    const found = name === undefined ? undefined : await this.#store.find(name, "");
+    const found = name === undefined ? undefined : await this.store.find(name, "");
     if (!(await verifyPassword(password, found?.passwordHash, network)) || found === undefined) {
       this.#failedGuesses.record(name ?? "", network);
       return refuse({ reason: "wrong-password" });
@@ -137,7 +132,7 @@ export class Accounts {
       const issued = await this.issue({ ...asUser(user), credentialHash }, session, "", at, passwordHash);
       if (!isAccountRefusal(issued)) return issued;
       if (issued.reason !== "full") return refuse({ reason: "wrong-password" });
-      const sessions = await this.#store.listCredentials(user, "session");
+      const sessions = await this.store.listCredentials(user, "session");
       const [leastRecentlyUsed] = sessions.toSorted((a, b) => lastUse(a) - lastUse(b));
       if (leastRecentlyUsed !== undefined)
         await this.removeCredential(asUser(user), "session", leastRecentlyUsed.id, at);
@@ -164,7 +159,7 @@ export class Accounts {
   async #kindOfInvitation(secret: string, at: Date): Promise<"invitation" | "setup" | undefined> {
     if ((await this.verifyCredential(secret, "invitation", at)) !== undefined) return "invitation";
     if ((await this.verifyCredential(secret, "setup", at)) === undefined) return undefined;
-    return (await this.isEmpty()) ? "setup" : undefined;
+    return (await this.store.isEmpty()) ? "setup" : undefined;
   }
 
   /** Creates an account with a password, on behalf of the operator. */
@@ -188,7 +183,7 @@ export class Accounts {
     const invitationHash = invitation === undefined ? undefined : hashSecret(invitation);
     const account = { name, issuer: "", passwordHash, isCreatedByOperator, invitationHash };
     const actor = address === undefined ? COMMAND_LINE : { name, address };
-    const user = await this.#store.create(newUserId(), { ...account, actor }, at);
+    const user = await this.store.create(newUserId(), { ...account, actor }, at);
     return typeof user === "string" ? refuse({ reason: user }) : { user, passwordHash };
   }
 
@@ -202,12 +197,12 @@ export class Accounts {
     address: string | undefined,
     at: Date,
   ): Promise<StoredAccount | undefined> {
-    const found = await this.find(name, issuer);
+    const found = await this.store.find(name, issuer);
     if (found !== undefined || address === undefined) return found;
     const account = { name, issuer, passwordHash: "", isCreatedByOperator: false, invitationHash: undefined };
-    await this.#store.create(newUserId(), { ...account, actor: { name: referenceOf(account), address } }, at);
+    await this.store.create(newUserId(), { ...account, actor: { name: referenceOf(account), address } }, at);
     // A concurrent request may have created it first.
-    return this.find(name, issuer);
+    return this.store.find(name, issuer);
   }
 
   /**
@@ -216,27 +211,20 @@ export class Accounts {
    */
   async findByName(typed: string, issuer?: string): Promise<Account | undefined> {
     if (typed.startsWith(OIDC_PREFIX))
-      return issuer === undefined ? undefined : (await this.find(typed.slice(OIDC_PREFIX.length), issuer))?.account;
+      return issuer === undefined
+        ? undefined
+        : (await this.store.find(typed.slice(OIDC_PREFIX.length), issuer))?.account;
     const name = readName(typed);
-    return name === undefined ? undefined : (await this.#store.find(name, ""))?.account;
-  }
-
-  /** Finds an account by its user id or its name. */
-  find(key: UserId | string, issuer = ""): Promise<StoredAccount | undefined> {
-    return typeof key === "number" ? this.#store.get(key) : this.#store.find(key, issuer);
-  }
-
-  isEmpty(): Promise<boolean> {
-    return this.#store.isEmpty();
+    return name === undefined ? undefined : (await this.store.find(name, ""))?.account;
   }
 
   async get(user: UserId): Promise<Account | undefined> {
-    return (await this.#store.get(user))?.account;
+    return (await this.store.get(user))?.account;
   }
 
   /** Deletes the account of the caller, or of another user, with everything that belongs to it. */
   async delete(caller: Caller, at: Date, user = caller.user): Promise<AccountRefusal | undefined> {
-    const outcome = await this.#store.delete(caller, at, user);
+    const outcome = await this.store.delete(caller, at, user);
     await waitForCachesToExpire();
     return outcome === "deleted" ? undefined : refuse({ reason: outcome });
   }
@@ -250,7 +238,7 @@ export class Accounts {
     const waitMs = await this.#attempts.count(networks, `#${caller.user}`, at);
     if (waitMs > 0) return refuse({ reason: "too-often", waitMs });
     const network = widestNetwork(networks);
-    const found = await this.#store.get(caller.user);
+    const found = await this.store.get(caller.user);
     if (found?.passwordHash === "") return refuse({ reason: "no-password" });
     if (!(await verifyPassword(current, found?.passwordHash, network)) || found === undefined)
       return refuse({ reason: "wrong-password" });
@@ -307,7 +295,7 @@ export class Accounts {
     if (problem !== undefined)
       return refuse({ reason: "invalid", member: "password", detail: `The password ${problem}` });
     const passwordHash = await hashPassword(password, network);
-    const isSet = await this.#store.setPassword(caller, { passwordHash, ...options }, at);
+    const isSet = await this.store.setPassword(caller, { passwordHash, ...options }, at);
     await waitForCachesToExpire();
     if (isSet) return { passwordHash };
     // The account was deleted or its password changed meanwhile.
@@ -323,11 +311,6 @@ export class Accounts {
     return this.issue(caller, token, TOKEN_PREFIX, at);
   }
 
-  /** Oldest first, including expired ones. */
-  listCredentials(user: UserId, kind: CredentialKind): Promise<readonly Credential[]> {
-    return this.#store.listCredentials(user, kind);
-  }
-
   /** When it resolves, no process accepts the credential any more. False if there is no such credential. */
   async removeCredential(
     caller: Caller,
@@ -337,13 +320,9 @@ export class Accounts {
     keepSession?: string,
   ): Promise<boolean> {
     const sessionsToEnd = rulesOf(kind).endsSessions ? { except: keepSession } : undefined;
-    const isRemoved = await this.#store.removeCredential(caller, kind, id, at, sessionsToEnd);
+    const isRemoved = await this.store.removeCredential(caller, kind, id, at, sessionsToEnd);
     await waitForCachesToExpire();
     return isRemoved;
-  }
-
-  replaceLabel(hash: string, expected: string, label: string): Promise<boolean> {
-    return this.#store.replaceLabel(hash, expected, label);
   }
 
   /** Creates a secret and adds its credential, only if `passwordHash`, if given, is still that of the user. */
@@ -368,18 +347,13 @@ export class Accounts {
     passwordHash?: string,
   ): Promise<Credential | AccountRefusal> {
     const credential = { ...requested, id: randomUUID(), createdAt: at, usedAt: undefined };
-    const outcome = await this.#store.addCredential(caller, {
+    const outcome = await this.store.addCredential(caller, {
       credential,
       hash,
       ...(passwordHash === undefined ? {} : { passwordHash }),
     });
     if (outcome === "added") return credential;
     return refuse(outcome === "full" ? { reason: outcome, credential: requested.kind } : { reason: outcome });
-  }
-
-  /** Deletes expired data, and finishes interrupted deletions. */
-  sweep(at: Date): Promise<void> {
-    return this.#store.sweep(at);
   }
 }
 

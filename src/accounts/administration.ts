@@ -1,4 +1,3 @@
-import type { PageRange } from "../util/page-range.ts";
 import { type Credential, type IssuedCredential, NOBODY } from "./account-store.ts";
 import { type Accounts, addMs } from "./accounts.ts";
 import type { AdminAction, AdministrationStore } from "./administration-store.ts";
@@ -19,31 +18,19 @@ const MAX_SEEN = 10_000;
 
 /** What administrators do: manage other accounts, invitations and reset links, and read the audit log. */
 export class Administration {
-  readonly #store: AdministrationStore;
+  readonly store: AdministrationStore;
   readonly #accounts: Accounts;
   #today = Number.NaN;
   readonly #seenToday = new Set<UserId>();
 
   constructor(store: AdministrationStore, accounts: Accounts) {
-    this.#store = store;
+    this.store = store;
     this.#accounts = accounts;
-  }
-
-  page(range: PageRange): ReturnType<AdministrationStore["page"]> {
-    return this.#store.page(range);
-  }
-
-  get(user: UserId): ReturnType<AdministrationStore["get"]> {
-    return this.#store.get(user);
-  }
-
-  auditLog(range: PageRange): ReturnType<AdministrationStore["auditLog"]> {
-    return this.#store.auditLog(range);
   }
 
   /** Once it resolves, the change is in effect in every process. */
   async change(caller: Caller, user: UserId, action: AdminAction, at: Date): Promise<AccountRefusal | undefined> {
-    const outcome = await this.#store.change(caller, user, action, at);
+    const outcome = await this.store.change(caller, user, action, at);
     await waitForCachesToExpire();
     return outcome === "done" ? undefined : refuse({ reason: outcome });
   }
@@ -62,7 +49,7 @@ export class Administration {
 
   /** A link that creates the first account; undefined if there is an account already. */
   async createSetupLink(at: Date): Promise<IssuedCredential | undefined> {
-    if (!(await this.#accounts.isEmpty())) return undefined;
+    if (!(await this.#accounts.store.isEmpty())) return undefined;
     const link = { kind: "setup", user: NOBODY, label: "", expiresAt: addMs(at, SETUP_MS) } as const;
     const issued = await this.#issue(asUser(NOBODY), link, at);
     return isAccountRefusal(issued) ? undefined : issued;
@@ -94,6 +81,6 @@ export class Administration {
     if (this.#seenToday.has(user)) return;
     this.#seenToday.add(user);
     // Not awaited, and harmless if it fails.
-    this.#store.recordSeen(user, new Date(today * DAY_MS)).catch(() => undefined);
+    this.store.recordSeen(user, new Date(today * DAY_MS)).catch(() => undefined);
   }
 }

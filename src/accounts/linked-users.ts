@@ -28,7 +28,7 @@ export async function findOidcAccount(
   at: Date,
 ): Promise<OidcAccount | undefined> {
   const link = await accounts.verifyHash(hashOidcUser({ issuer, subject }), "identity", at);
-  const found = await (link ? accounts.find(link.user) : accounts.findOrCreate(subject, issuer, address, at));
+  const found = await (link ? accounts.store.get(link.user) : accounts.findOrCreate(subject, issuer, address, at));
   return found && { ...found, linkHash: link?.hash };
 }
 
@@ -47,7 +47,7 @@ export async function linkUser(
   const link = { kind: "identity", user, scope: "write", label: shorten(label), expiresAt: undefined } as const;
   const added = await accounts.addCredential(caller, link, hash, at);
   if (!isAccountRefusal(added) || added.reason !== "gone") return added;
-  const existing = await accounts.findCredential(hash);
+  const existing = await accounts.store.findCredential(hash);
   return existing?.user === user ? existing : refuse({ reason: "identity-taken" });
 }
 

@@ -51,7 +51,7 @@ export class Passkeys {
 
   /** Options for `navigator.credentials.create`, in the JSON serialization of the WebAuthn specification. */
   async registrationOptions({ user, name }: Account, { host }: Site, at: Date): Promise<object> {
-    const passkeys = await this.#accounts.listCredentials(user, "passkey");
+    const passkeys = await this.#accounts.store.listCredentials(user, "passkey");
     return {
       rp: { id: host, name: "Earmark" },
       user: { id: userHandle(user), name, displayName: name },
@@ -104,7 +104,11 @@ export class Passkeys {
     if (counter === undefined || !(await challenge.use({ ...asUser(user), credentialHash: hash })))
       return refuse({ reason: "invalid-passkey" });
     if (counter !== stored.counter) {
-      const isReplaced = await this.#accounts.replaceLabel(hash, found.label, writeStored({ ...stored, counter }));
+      const isReplaced = await this.#accounts.store.replaceLabel(
+        hash,
+        found.label,
+        writeStored({ ...stored, counter }),
+      );
       if (!isReplaced) return refuse({ reason: "invalid-passkey" });
     }
     return this.#accounts.openSession({ user }, { credentialHash: hash }, label, at);
@@ -118,7 +122,7 @@ export class Passkeys {
   }
 
   async list(user: UserId): Promise<readonly Passkey[]> {
-    return (await this.#accounts.listCredentials(user, "passkey")).map(toPasskey);
+    return (await this.#accounts.store.listCredentials(user, "passkey")).map(toPasskey);
   }
 
   /** The ticket is encoded again, because WebAuthn expects a challenge in base64url. */

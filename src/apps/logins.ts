@@ -89,7 +89,7 @@ async function decide(
   tokenHash: string,
   at: Date,
 ): Promise<Credential | AccountRefusal> {
-  const existing = await accounts.findCredential(tokenHash);
+  const existing = await accounts.store.findCredential(tokenHash);
   if (existing === undefined) return accounts.addCredential(caller, decision, tokenHash, at);
   const isSame = existing.kind === decision.kind && existing.user === caller.user;
   return isSame ? existing : refuse({ reason: "gone" });

@@ -140,7 +140,7 @@ test("app session: after a month → signed with a new key, which every process 
   const second = await signIn.writeSession(found, undefined, late);
   assert.notEqual(keyOf(second), keyOf(first));
   for (const session of [first, second]) assert.ok(await new AppSignIn(accounts).readSession(session, late));
-  await accounts.sweep(after(130 * day));
+  await accounts.store.sweep(after(130 * day));
   assert.equal(await store.accounts.findCredential(keyOf(first) ?? ""), undefined);
   assert.ok(await store.accounts.findCredential(keyOf(second) ?? ""));
   await store.close();

@@ -74,7 +74,10 @@ export class AppSignIn {
 
   async #verifyPassword(attempt: PasswordAttempt, at: Date): Promise<StoredAccount | AccountRefusal> {
     const name = readName(attempt.name);
-    const found = name === undefined ? undefined : await this.#find(name);
+    const found =
+      name === undefined
+        ? undefined
+        : await this.#accountCache.get(`name ${name}`, () => this.#accounts.store.find(name, ""));
     if (found === undefined || found.passwordHash === "" || found.account.disabledAt !== undefined)
       return this.#accounts.checkPassword(attempt, at);
     // Includes the stored hash, so that changing the password invalidates the entry.
@@ -98,12 +101,12 @@ export class AppSignIn {
     this.#verifiedUntil.set(key, at.getTime() + PASSWORD_MS);
   }
 
-  #find(key: UserId | string): Promise<StoredAccount | undefined> {
-    return this.#accountCache.get(String(key), () => this.#accounts.find(key));
+  #get(user: UserId): Promise<StoredAccount | undefined> {
+    return this.#accountCache.get(String(user), () => this.#accounts.store.get(user));
   }
 
   async #userOf(token: VerifiedCredential): Promise<AppUser | undefined> {
-    const found = await this.#find(token.user);
+    const found = await this.#get(token.user);
     // Not the token's hash: if an app login is approved again after a revocation, the new token has the same hash.
     return found && { account: found.account, token, credentialVersion: token.id };
   }
@@ -134,7 +137,7 @@ export class AppSignIn {
   }
 
   async #userWithPassword(user: UserId): Promise<AppUser | undefined> {
-    const found = await this.#find(user);
+    const found = await this.#get(user);
     const isUsable = found !== undefined && found.passwordHash !== "" && found.account.disabledAt === undefined;
     return isUsable ? toUser(found) : undefined;
   }

@@ -358,10 +358,6 @@ export class AppSync {
     return { timestamp, rewritten: [...rewritten] };
   }
 
-  devices(user: UserId) {
-    return this.#store.apps.devices(user);
-  }
-
   /** The timestamp for the client. Writes nothing if nothing is new, as for most polls. */
   async #recordSync(
     caller: Caller,

@@ -72,15 +72,15 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
   await withAccounts(terminal, async (accounts, store) => {
     const account = await accountOf(terminal, accounts, name);
     const credentials = [
-      ...(await accounts.listCredentials(account.user, "token")),
-      ...(await accounts.listCredentials(account.user, "session")),
+      ...(await accounts.store.listCredentials(account.user, "token")),
+      ...(await accounts.store.listCredentials(account.user, "session")),
     ].filter((credential) => isValidAt(credential, terminal.context.now()));
     const apps = new AppSync(store);
     const everything = {
       ...{
         account,
         credentials,
-        devices: await apps.devices(account.user),
+        devices: await store.apps.devices(account.user),
         actionPages: apps.everyAction(account.user),
       },
       readSubscriptionCount: async () => (await store.page(account.user, { offset: 0, size: 1 })).total,
@@ -120,7 +120,7 @@ export async function createToken(
 export async function listTokens(terminal: Terminal, name: string, asJson: boolean): Promise<void> {
   await withAccounts(terminal, async (accounts) => {
     const { user } = await accountOf(terminal, accounts, name);
-    for (const token of await accounts.listCredentials(user, "token")) {
+    for (const token of await accounts.store.listCredentials(user, "token")) {
       const { id, label, scope } = token;
       const [used, expires] = [token.usedAt?.toISOString() ?? null, token.expiresAt?.toISOString() ?? null];
       const state = isValidAt(token, terminal.context.now()) ? "valid" : "expired";

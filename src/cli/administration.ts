@@ -19,7 +19,7 @@ const OPERATOR = asUser(NOBODY);
 export async function listUsers(terminal: Terminal, asJson: boolean): Promise<void> {
   await withAdministration(terminal, async (administration) => {
     for (let offset = 0; ; offset += PAGE_SIZE) {
-      const { accounts: page } = await administration.page({ offset, size: PAGE_SIZE });
+      const { accounts: page } = await administration.store.page({ offset, size: PAGE_SIZE });
       for (const person of page) {
         const { name, issuer, createdAt, subscriptions, disabledAt, seenAt } = person;
         const line = {
@@ -88,7 +88,7 @@ async function writeLink(terminal: Terminal, path: string, secret: string, purpo
 
 export async function listInvitations(terminal: Terminal, asJson: boolean): Promise<void> {
   await withAdministration(terminal, async (_administration, accounts) => {
-    for (const invitation of await accounts.listCredentials(NOBODY, "invitation")) {
+    for (const invitation of await accounts.store.listCredentials(NOBODY, "invitation")) {
       if (!isValidAt(invitation, terminal.context.now())) continue;
       const { id, createdAt, expiresAt, label } = invitation;
       const times = { created_at: createdAt.toISOString(), expires_at: expiresAt?.toISOString() ?? null };
@@ -110,7 +110,7 @@ export async function revokeInvitation(terminal: Terminal, id: string): Promise<
 export async function listAuditLog(terminal: Terminal, asJson: boolean): Promise<void> {
   await withAdministration(terminal, async (administration) => {
     for (let offset = 0; ; offset += PAGE_SIZE) {
-      const { entries } = await administration.auditLog({ offset, size: PAGE_SIZE });
+      const { entries } = await administration.store.auditLog({ offset, size: PAGE_SIZE });
       for (const { at, action, actor, address, target } of entries) {
         const from = address === "" ? null : address;
         await terminal.writeRecord({ acted_at: at.toISOString(), action, actor, target, address: from }, asJson);

@@ -51,7 +51,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const accounts = new Accounts(store.accounts, { signUp: config.accounts?.signUp === true });
     const administration = new Administration(store.administration, accounts);
     const setupSecret = config.accounts && (await prepareAccounts(accounts, administration, config.accounts));
-    if (config.accounts === undefined && !config.allowAnonymous && !(await accounts.isEmpty())) {
+    if (config.accounts === undefined && !config.allowAnonymous && !(await accounts.store.isEmpty())) {
       throw new UserError(
         `The database at ${displayNameOf(config.databaseUrl)} has accounts. Set EARMARK_ACCOUNTS=true, or EARMARK_ALLOW_ANONYMOUS=true to serve the first account's list to everyone without credentials.`,
       );
@@ -71,7 +71,7 @@ export async function serve(options: ServeOptions): Promise<void> {
       steps: {
         removals: () => store.forgetRemovals(new Date(Date.now() - config.removalRetentionDays * DAY_MS)),
         podcasts: () => store.podcasts.eraseUnused(new Date()),
-        accounts: () => accounts.sweep(new Date()),
+        accounts: () => accounts.store.sweep(new Date()),
       },
       intervalMs: CLEANUP_INTERVAL_MS,
       onFailure(step, error) {
@@ -106,7 +106,7 @@ async function prepareAccounts(
 ): Promise<string | undefined> {
   const now = new Date();
   if (config.admin === undefined) return (await administration.createSetupLink(now))?.secret;
-  if (!(await accounts.isEmpty())) return undefined;
+  if (!(await accounts.store.isEmpty())) return undefined;
   const created = await accounts.create(config.admin.name, config.admin.password, now);
   if (isAccountRefusal(created) && created.reason === "invalid")
     throw new UserError(`${created.detail}. Check EARMARK_ADMIN_USER and EARMARK_ADMIN_PASSWORD.`);

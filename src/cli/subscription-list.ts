@@ -135,7 +135,7 @@ async function openLocalList(
 async function findUser(terminal: Terminal, store: Store, name: string | undefined): Promise<UserId> {
   const accounts = new Accounts(store.accounts, { signUp: false });
   if (name === undefined) {
-    if (await accounts.isEmpty()) return LOCAL_USER;
+    if (await accounts.store.isEmpty()) return LOCAL_USER;
     throw new UserError("This database has accounts. Choose one with --user NAME.");
   }
   const account = await accounts.findByName(name, terminal.context.config().accounts?.oidc?.issuer);

@@ -221,22 +221,22 @@ function accountRoutes(services: Services): Route[] {
 }
 
 function administrationRoutes(accounts: Accounts, administration: Administration, services: Services): Route[] {
-  const people = createAdministrationHandlers(accounts, administration, services);
+  const others = createAdministrationHandlers(accounts, administration, services);
   const invitations = createInvitationHandlers(accounts, administration, services);
   const body = { maxBytes: MAX_SMALL_DOCUMENT_BYTES };
   const query = readPageQuery;
   return [
-    route("GET", "/v1/accounts", { access: "admin", query, run: people.list }),
-    route("GET", "/v1/accounts/:account", { access: "admin", run: people.get }),
-    route("PATCH", "/v1/accounts/:account", { access: "admin", body, run: people.change }),
-    route("DELETE", "/v1/accounts/:account", { access: "admin", run: people.delete }),
-    route("POST", "/v1/accounts/:account/reset-links", { access: "admin", run: people.createResetLink }),
+    route("GET", "/v1/accounts", { access: "admin", query, run: others.list }),
+    route("GET", "/v1/accounts/:account", { access: "admin", run: others.get }),
+    route("PATCH", "/v1/accounts/:account", { access: "admin", body, run: others.change }),
+    route("DELETE", "/v1/accounts/:account", { access: "admin", run: others.delete }),
+    route("POST", "/v1/accounts/:account/reset-links", { access: "admin", run: others.createResetLink }),
 
     route("GET", "/v1/invitations", { access: "admin", query, run: invitations.list }),
     route("POST", "/v1/invitations", { access: "admin", body, run: invitations.create }),
     route("DELETE", "/v1/invitations/:id", { access: "admin", run: invitations.revoke }),
 
-    route("GET", "/v1/audit-log", { access: "admin", query, run: people.auditLog }),
+    route("GET", "/v1/audit-log", { access: "admin", query, run: others.auditLog }),
   ];
 }
 

@@ -63,7 +63,7 @@ export class AccessMatrix {
   readonly #accounts: Accounts;
   readonly #signatures: Signatures;
   readonly #gone: { readonly cookie: string; readonly token: string };
-  readonly #administration = new Map<string, Person>();
+  readonly #people = new Map<string, Person>();
 
   /** Requests go to `port`: the server's own, or that of a proxy. */
   static async open(clocked: Clocked, names: readonly string[], port = clocked.server.port): Promise<AccessMatrix> {
@@ -103,7 +103,7 @@ export class AccessMatrix {
   }
 
   personOf(name: string): Person {
-    const person = this.#administration.get(name);
+    const person = this.#people.get(name);
     if (person === undefined) throw new Error(`there is no ${name}`);
     return person;
   }
@@ -137,7 +137,7 @@ export class AccessMatrix {
       items: new Map(),
       newPasskey: () => createPasskey(port, { Host: "127.0.0.1", Cookie: session.cookie }),
     };
-    this.#administration.set(name, person);
+    this.#people.set(name, person);
     const kinds = ["/v1/subscriptions/:id", SESSION, TOKEN, PASSKEY, IDENTITY, ...PODCASTS];
     for (const url of kinds) await this.makeItem(person, url);
     await this.makeDevice(person);

@@ -53,7 +53,7 @@ export async function feedsOf(user: SignedIn): Promise<string[]> {
 
 export async function endSessions(user: SignedIn): Promise<void> {
   const id = await userIdOf(user);
-  for (const session of await accounts.listCredentials(id, "session"))
+  for (const session of await accounts.store.listCredentials(id, "session"))
     await accounts.removeCredential(asUser(id), "session", session.id, new Date());
 }
 

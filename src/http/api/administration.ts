@@ -28,13 +28,13 @@ export function createAdministrationHandlers(
   { config: { basePath }, hub, serverUrlOf, clock }: Services,
 ) {
   const personOf = async (user: UserId) => {
-    const person = await administration.get(user);
+    const person = await administration.store.get(user);
     if (person === undefined) throw notFound("Account");
     return person;
   };
   return {
     async list({ response, query }: Call<PageQuery>): Promise<void> {
-      const { accounts: some, total } = await administration.page(rangeOf(query));
+      const { accounts: some, total } = await administration.store.page(rangeOf(query));
       const resources = some.map((person) => accountResource(person, basePath));
       respond(response, 200, JSON_API, writePage(resources, total, `${basePath}/v1/accounts`, query));
     },
@@ -74,7 +74,7 @@ export function createAdministrationHandlers(
     },
 
     async auditLog({ response, query }: Call<PageQuery>): Promise<void> {
-      const { entries, total } = await administration.auditLog(rangeOf(query));
+      const { entries, total } = await administration.store.auditLog(rangeOf(query));
       const document = writePage(entries.map(auditResource), total, `${basePath}/v1/audit-log`, query);
       respond(response, 200, JSON_API, document);
     },
@@ -89,7 +89,7 @@ export function createInvitationHandlers(
 ) {
   return {
     async list({ response, query }: Call<PageQuery>): Promise<void> {
-      const all = await accounts.listCredentials(NOBODY, "invitation");
+      const all = await accounts.store.listCredentials(NOBODY, "invitation");
       const resources = all
         .filter((invitation) => isValidAt(invitation, clock()))
         .map((invitation) => invitationResource(invitation, basePath));

@@ -13,7 +13,10 @@ import type { Services } from "./services.ts";
 /** Handlers of `/v1/devices` and `/v1/episode-actions`: what apps have synced, in JSON:API. */
 export function createAppDataHandlers({ config: { basePath }, store, apps, clock }: Services) {
   const listDevices = async (user: UserId) => {
-    const [devices, { total }] = await Promise.all([apps.devices(user), store.page(user, { offset: 0, size: 1 })]);
+    const [devices, { total }] = await Promise.all([
+      store.apps.devices(user),
+      store.page(user, { offset: 0, size: 1 }),
+    ]);
     return devices.map((device) => deviceResource(device, total, basePath));
   };
   const sendDevice = async ({ response, caller, params: { device: id } }: Call) => {

@@ -35,7 +35,7 @@ export function createAppLoginHandlers(
   return {
     async get(call: Call): Promise<void> {
       const { id, login } = await find(call);
-      const decision = await accounts.findCredential(login.hash);
+      const decision = await accounts.store.findCredential(login.hash);
       if (decision !== undefined && decision.user !== call.caller.user) throw notFound();
       const status = decision === undefined ? "pending" : decision.kind === "token" ? "allowed" : "denied";
       respond(call.response, 200, JSON_API, writeOne(appLoginResource(id, login, status, basePath)));

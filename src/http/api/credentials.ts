@@ -57,7 +57,7 @@ export function createCredentialHandlers(accounts: Accounts, { config: { basePat
 }
 
 export async function validCredentials(accounts: Accounts | undefined, user: UserId, kind: UserManagedKind, now: Date) {
-  const all = (await accounts?.listCredentials(user, kind)) ?? [];
+  const all = (await accounts?.store.listCredentials(user, kind)) ?? [];
   const valid = all.filter((credential) => isValidAt(credential, now));
   return kind === "passkey" ? valid.map((passkey) => ({ ...passkey, label: toPasskey(passkey).name })) : valid;
 }

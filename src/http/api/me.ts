@@ -52,7 +52,7 @@ export function createMeHandlers({ config, store, apps, accounts, clock }: Servi
       const now = clock();
       const owned = USER_MANAGED_KINDS.map((kind) => validCredentials(accounts, caller.user, kind, now));
       const credentials = (await Promise.all(owned)).flat();
-      const [account, devices] = await Promise.all([accountOf(accounts, caller.user), apps.devices(caller.user)]);
+      const [account, devices] = await Promise.all([accountOf(accounts, caller.user), store.apps.devices(caller.user)]);
       const readSubscriptionCount = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;
       const subscriptionPages = subscriptionBatches(store, caller.user, afterBatch(call));
       const actionPages = apps.everyAction(caller.user, afterBatch(call));

@@ -271,7 +271,7 @@ suite("passkeys", () => {
     assert.equal(await change("disable"), undefined);
     assert.equal(codeOf(await signInWith(server, await use())), "account-disabled");
     assert.equal(countFailures(server), before);
-    assert.equal((await server.accounts.listCredentials(user, "session")).length, 0);
+    assert.equal((await server.accounts.store.listCredentials(user, "session")).length, 0);
     // Only the owner learns that the account is disabled.
     const forged = authenticator.use({ challenge: await challengeOf(server), ...SITE, isVerified: false });
     assert.equal(codeOf(await signInWith(server, forged)), "passkey-failed");

@@ -33,14 +33,14 @@ suite("header of a proxy", () => {
       assert.deepEqual(codeOf(await server.call("GET", "/v1/me", as(name))), "no-account", name);
     const twice = await server.call("GET", "/v1/me", { headers: { "Remote-User": ["ann", "bob"] } });
     assert.equal(codeOf(twice), "no-account");
-    assert.equal((await server.administration.page({ offset: 0, size: 10 })).total, 2);
+    assert.equal((await server.administration.store.page({ offset: 0, size: 10 })).total, 2);
   });
 
   test("header: unknown name, sign-up on → a new account without a password", async () => {
     assert.equal(nameOf(await signUpServer.call("GET", "/v1/me", as("Carol"))), "carol");
     const again = await signUpServer.call("GET", "/v1/me", as("carol"));
     assert.equal(nameOf(again), "carol");
-    assert.equal((await signUpServer.administration.page({ offset: 0, size: 10 })).total, 1);
+    assert.equal((await signUpServer.administration.store.page({ offset: 0, size: 10 })).total, 1);
     for (const password of ["", "carol", "null"]) {
       const body = document("session", { name: "carol", password });
       assert.equal(

@@ -63,7 +63,7 @@ export function describeAppAccess(engine: string, store: Store): void {
     const tokens = (await accounts.listCredentials(user, "token")).length;
     return {
       list: await store.page(user, { offset: 0, size: 10 }),
-      devices: await sync.devices(user),
+      devices: await store.apps.devices(user),
       actions,
       tokens,
     };
@@ -91,7 +91,10 @@ export function describeAppAccess(engine: string, store: Store): void {
         const { user, withToken, withPassword } = await newAccountWithData();
         assert.equal(await accounts.delete(asUser(user), NOW), "deleted");
         for (const caller of [withToken, withPassword]) await assert.rejects(write(caller), AccessRevoked);
-        assert.deepEqual([await sync.devices(user), (await store.page(user, { offset: 0, size: 1 })).total], [[], 0]);
+        assert.deepEqual(
+          [await store.apps.devices(user), (await store.page(user, { offset: 0, size: 1 })).total],
+          [[], 0],
+        );
       });
     }
 
@@ -107,7 +110,7 @@ export function describeAppAccess(engine: string, store: Store): void {
       const range = { after: 0, upTo: 3_000, limit: 10, feed: undefined };
       assert.deepEqual(await store.apps.actions(user, range), []);
       assert.deepEqual(await store.apps.spellings(user, ["feeds.example/a"]), []);
-      assert.deepEqual(await sync.devices(user), []);
+      assert.deepEqual(await store.apps.devices(user), []);
     });
 
     test("app login: the session that allows it ends meanwhile → rejected, the app gets no token", async () => {

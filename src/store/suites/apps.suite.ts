@@ -267,7 +267,7 @@ export function describeApps(engine: string, store: Store): void {
       const [{ sequence: _, superseded: __, ...stored } = assert.fail()] = all;
       assert.equal(all.length, 1);
       assert.deepEqual(stored, { ...whole, position: 10, actedAt: new Date(Math.floor(START / 1_000) * 1_000) });
-      assert.ok((await sync.devices(user)).some(({ id }) => id === "tablet"));
+      assert.ok((await store.apps.devices(user)).some(({ id }) => id === "tablet"));
     });
 
     test("actions: requested for one podcast, also percent-decoded → only its own", async () => {
@@ -318,7 +318,7 @@ export function describeApps(engine: string, store: Store): void {
       await feeds(user, A, 0);
       await store.apps.saveDevice(asUser(user), B, { caption: "Desk", type: "desktop" }, at());
       await store.apps.saveDevice(asUser(user), B, { caption: "My desk" }, at());
-      const [desk, phone] = await sync.devices(user);
+      const [desk, phone] = await store.apps.devices(user);
       assert.deepEqual([desk?.id, desk?.caption, desk?.type], ["desk", "My desk", "desktop"]);
       assert.deepEqual(phone, { id: "phone", caption: "phone", type: "other", app: "", syncedAt: at() });
       assert.equal(await store.apps.changeDevice(asUser(user), "desk", { type: "laptop" }, at()), true);
@@ -328,7 +328,7 @@ export function describeApps(engine: string, store: Store): void {
       advance(10 * 60_000);
       await feeds(user, A, 0);
       assert.deepEqual(
-        (await sync.devices(user)).map(({ syncedAt }) => syncedAt),
+        (await store.apps.devices(user)).map(({ syncedAt }) => syncedAt),
         [at()],
       );
     });
@@ -373,7 +373,7 @@ export function describeApps(engine: string, store: Store): void {
       await upload(user, { key: "x", device: undefined }, play("x", 1, { device: "named" }));
       advance(1_000);
       await feeds(user, A, 0);
-      const ids = (await sync.devices(user)).map(({ id }) => id);
+      const ids = (await store.apps.devices(user)).map(({ id }) => id);
       assert.equal(ids.length, MAX_DEVICES);
       assert.deepEqual([ids.includes("phone"), ids.includes("d0"), ids.includes("named")], [true, false, false]);
     });

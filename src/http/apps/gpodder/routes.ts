@@ -192,10 +192,13 @@ async function* whileAllowed<Page>(
   }
 }
 
-function createDeviceHandlers({ apps, store, clock }: Services) {
+function createDeviceHandlers({ store, clock }: Services) {
   return {
     async list({ response, caller: { user } }: Call): Promise<void> {
-      const [devices, { total }] = await Promise.all([apps.devices(user), store.page(user, { offset: 0, size: 1 })]);
+      const [devices, { total }] = await Promise.all([
+        store.apps.devices(user),
+        store.page(user, { offset: 0, size: 1 }),
+      ]);
       respond(response, 200, GPODDER, writeDevices(devices, total));
     },
 
@@ -207,7 +210,7 @@ function createDeviceHandlers({ apps, store, clock }: Services) {
 
     /** All devices share one list, so a POST that groups devices changes nothing. */
     async listGroups({ response, caller: { user } }: Call): Promise<void> {
-      respond(response, 200, GPODDER, writeSyncGroups(await apps.devices(user)));
+      respond(response, 200, GPODDER, writeSyncGroups(await store.apps.devices(user)));
     },
   };
 }
@@ -221,7 +224,7 @@ function createListHandlers({ apps, store, clock }: Services, bodies: AppBodyRea
   ) => {
     const { request, response, caller } = call;
     const { device } = call.params;
-    if (device !== undefined && !(await apps.devices(caller.user)).some(({ id }) => id === device))
+    if (device !== undefined && !(await store.apps.devices(caller.user)).some(({ id }) => id === device))
       await store.apps.saveDevice(caller, appOf(caller), {}, clock());
     await respondInPieces(
       request,

@@ -58,7 +58,7 @@ function createLoginHandlers({ accounts, appSignIn, readPeer, serverUrlOf, clock
   const findDecision = async (token: string) => {
     if (accounts === undefined) return LOCAL;
     const secret = readPollToken(token, clock());
-    const found = secret === undefined ? undefined : await accounts.findCredential(hashSecret(secret));
+    const found = secret === undefined ? undefined : await accounts.store.findCredential(hashSecret(secret));
     if (secret === undefined || found === undefined) return undefined;
     if (found.kind === "denied-login") return "denied";
     const account = await accounts.get(found.user);
