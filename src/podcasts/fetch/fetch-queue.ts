@@ -1,18 +1,18 @@
+import { FairQueue } from "../../util/fair-queue.ts";
+
 /** A feed that waits to be fetched. */
 export interface QueuedFeed {
   readonly id: string;
   readonly host: string;
 }
 
-/** The feeds of one owner, by host. */
-type ByHost<Feed> = Map<string, Feed[]>;
-
 /**
  * Feeds that wait to be fetched. Owners take turns, and so do the hosts of each owner: an owner who imports thousands of
  * feeds delays another owner's feed by only one, and a host with many feeds does not delay other hosts.
  */
 export class FetchQueue<Owner, Feed extends QueuedFeed> {
-  readonly #owners = new Map<Owner, ByHost<Feed>>();
+  /** The feeds of each owner, whose hosts take turns. */
+  readonly #owners = new Map<Owner, FairQueue<string, Feed>>();
   readonly #ids = new Set<string>();
   readonly #perHost = new Map<string, number>();
   readonly #limits: { readonly feeds: number; readonly perHost: number };
@@ -29,11 +29,9 @@ export class FetchQueue<Owner, Feed extends QueuedFeed> {
   push(owner: Owner, feed: Feed): boolean {
     const ofHost = this.#perHost.get(feed.host) ?? 0;
     if (this.#ids.has(feed.id) || this.#ids.size >= this.#limits.feeds || ofHost >= this.#limits.perHost) return false;
-    const hosts = this.#owners.get(owner) ?? new Map<string, Feed[]>();
-    const feeds = hosts.get(feed.host);
-    if (feeds === undefined) hosts.set(feed.host, [feed]);
-    else feeds.push(feed);
-    this.#owners.set(owner, hosts);
+    const feeds = this.#owners.get(owner) ?? new FairQueue<string, Feed>();
+    feeds.push(feed.host, feed);
+    this.#owners.set(owner, feeds);
     this.#ids.add(feed.id);
     this.#perHost.set(feed.host, ofHost + 1);
     return true;
@@ -44,18 +42,13 @@ export class FetchQueue<Owner, Feed extends QueuedFeed> {
    * the end.
    */
   take(isHostFree: (host: string) => boolean, mayFetch: (owner: Owner) => boolean): Feed | undefined {
-    for (const [owner, hosts] of this.#owners) {
-      if (!mayFetch(owner)) continue;
-      for (const [host, feeds] of hosts) {
-        if (!isHostFree(host)) continue;
-        const feed = feeds.shift();
-        hosts.delete(host);
-        if (feeds.length > 0) hosts.set(host, feeds);
-        this.#owners.delete(owner);
-        if (hosts.size > 0) this.#owners.set(owner, hosts);
-        if (feed !== undefined) this.#forget(feed);
-        return feed;
-      }
+    for (const [owner, feeds] of this.#owners) {
+      const feed = mayFetch(owner) ? feeds.shift(isHostFree) : undefined;
+      if (feed === undefined) continue;
+      this.#owners.delete(owner);
+      if (feeds.length > 0) this.#owners.set(owner, feeds);
+      this.#forget(feed);
+      return feed;
     }
     return undefined;
   }
