@@ -4,7 +4,7 @@ import { type ChangeKinds, type FeedChangesPage, readFeedChanges } from "../list
 import { readFeedUrl } from "../lists/feed-url.ts";
 import { readUploads, toAddition } from "../lists/imports.ts";
 import { type SubscriptionStore, subscriptionBatches } from "../lists/list-store.ts";
-import { type Addition, type Change, isRefusal, type Subscription } from "../lists/subscription.ts";
+import type { Addition, Change, Subscription, SubscriptionKey } from "../lists/subscription.ts";
 import type { PageRange } from "../util/page-range.ts";
 import { forEachInTurns, slicesOf, yieldTurn } from "../util/turns.ts";
 import {
@@ -175,7 +175,7 @@ export class AppSync {
       const isNew = normalizedUrl !== undefined && !listed.has(normalizedUrl);
       if (isNew && firstUrlOf.get(normalizedUrl) === url) changes.push(toAddition(url) as Addition);
     });
-    for (const normalizedUrl of removed) changes.push({ kind: "remove", normalizedUrl });
+    for (const normalizedUrl of removed) changes.push({ kind: "remove-feed", normalizedUrl });
     const { refused, progress } = await this.#applyChanges(caller, changes, state.sequence, at);
     const spellings: Spelling[] = [];
     await forEachInTurns(uploads, ({ sent, url, normalizedUrl }) => {
@@ -258,7 +258,7 @@ export class AppSync {
       const batch = changes.slice(start, start + BATCH);
       const { outcomes, sequenceBefore, sequence: after } = await this.#store.change(caller, batch, at);
       for (const [index, outcome] of outcomes.entries()) {
-        if (isRefusal(outcome) && (outcome.code === "id-in-use" || outcome.code === "quota-exceeded"))
+        if (outcome.kind === "refused" && (outcome.code === "id-in-use" || outcome.code === "quota-exceeded"))
           refused.add((batch[index] as Addition).normalizedUrl);
       }
       // If others wrote between two batches, the client may not have seen all earlier changes.
@@ -376,7 +376,7 @@ export class AppSync {
   async #find(user: UserId, normalizedUrls: readonly string[]): Promise<Map<string, Subscription>> {
     const found = new Map<string, Subscription>();
     for await (const batch of slicesOf(normalizedUrls, FEED_BATCH)) {
-      const keys = batch.map((normalizedUrl) => ({ normalizedUrl }));
+      const keys = batch.map((normalizedUrl): SubscriptionKey => ({ kind: "feed", normalizedUrl }));
       const subscriptions = await this.#store.find(user, keys);
       for (const [index, subscription] of subscriptions.entries())
         if (subscription !== undefined) found.set(batch[index] ?? "", subscription);

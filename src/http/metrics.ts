@@ -1,5 +1,4 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import { isRefusal } from "../lists/subscription.ts";
 import type { PodcastCounts } from "../podcasts/podcast-store.ts";
 import type { FeedOutcome } from "../podcasts/read/feed.ts";
 import type { ConnectionCounts } from "../store/shared/contract.ts";
@@ -166,7 +165,7 @@ function createRequestMetrics(
     countOutcomes(requested, outcomes) {
       for (const [index, outcome] of outcomes.entries()) {
         const operation = requested[index];
-        if (isMalformed(outcome) || isRefusal(outcome)) operations.labels(outcome.code).inc();
+        if (outcome.kind !== "done") operations.labels(outcome.code).inc();
         else if (operation !== undefined && !isMalformed(operation)) operations.labels(SUCCESSES[operation.kind]).inc();
       }
     },

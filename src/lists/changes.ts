@@ -44,8 +44,9 @@ export interface ChangeRows {
   /** Removals up to this number may be missing. */
   readonly forgottenSequence: number;
   /** Items that were added or updated since, each with the sequence number of its last change. */
-  readonly changed: readonly { readonly sequence: number; readonly item: Subscription }[];
+  readonly changed: readonly { readonly kind: "changed"; readonly sequence: number; readonly item: Subscription }[];
   readonly removals: readonly {
+    readonly kind: "removed";
     readonly sequence: number;
     /** Number under which the item was added. */
     readonly addedSequence: number;
@@ -83,10 +84,10 @@ export async function changesSince(
   const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
   const page = all.slice(0, pageLength(all, limit));
   const hasMore = page.length < all.length;
-  const changed = page.flatMap((row) => ("item" in row ? [row.item] : []));
+  const changed = page.flatMap((row) => (row.kind === "changed" ? row.item : []));
   const ids = new Set(changed.map(({ id }) => id));
   const removed = page.flatMap((row) => {
-    const isDue = !("item" in row) && row.addedSequence <= since && !ids.has(row.id);
+    const isDue = row.kind === "removed" && row.addedSequence <= since && !ids.has(row.id);
     return isDue ? [{ id: row.id, feedUrl: row.feedUrl }] : [];
   });
   const last = page.at(-1)?.sequence ?? since;
@@ -101,7 +102,7 @@ type ChangeRow = ChangeRows["changed"][number] | ChangeRows["removals"][number];
 function pageLength(rows: readonly ChangeRow[], limit: number): number {
   let characters = 0;
   for (const [index, row] of rows.entries()) {
-    characters += "item" in row ? row.item.feedUrl.length + charactersOf(row.item) : row.feedUrl.length;
+    characters += row.kind === "changed" ? row.item.feedUrl.length + charactersOf(row.item) : row.feedUrl.length;
     if (index === limit || (index > 0 && characters > MAX_PAGE_CHARS)) return index;
   }
   return rows.length;
@@ -133,8 +134,8 @@ export async function* readFeedChanges(
     const rows = await store.readChanges(user, position, FEED_BATCH);
     const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
     const page = all.slice(0, FEED_BATCH).filter(({ sequence }) => sequence <= upTo);
-    const add = page.flatMap((row) => ("item" in row ? row.item.feedUrl : []));
-    yield { add, removals: page.flatMap((row) => ("item" in row ? [] : row)) };
+    const add = page.flatMap((row) => (row.kind === "changed" ? row.item.feedUrl : []));
+    yield { add, removals: page.flatMap((row) => (row.kind === "removed" ? row : [])) };
     after = all.length > FEED_BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
     if (after < upTo) await yieldTurn();
   }

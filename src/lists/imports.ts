@@ -5,7 +5,7 @@ import { type Details, toStoredDetails } from "./details.ts";
 import { type FeedUrlErrorCode, guidOf, readFeedUrl } from "./feed-url.ts";
 import { applyChange, MemoryList, toOutcome } from "./list.ts";
 import type { SequenceRange, SubscriptionStore } from "./list-store.ts";
-import type { Addition, Outcome, Refusal } from "./subscription.ts";
+import type { Addition, Outcome, Refusal, SubscriptionKey } from "./subscription.ts";
 
 /** A feed to subscribe to, as given in a file or by a person. */
 export interface FeedToImport extends Details {
@@ -18,12 +18,13 @@ export interface FeedToImport extends Details {
 
 /** Why a feed was not added; the codes are those of errors. */
 export interface ImportRefusal {
+  readonly kind: "refused";
   readonly code:
     | FeedUrlErrorCode
     | NonNullable<FeedToImport["skip"]>
     | Exclude<Refusal["code"], "already-subscribed" | "not-found">;
   /** Maximum length of the list, if it is full. */
-  readonly max?: number;
+  readonly max?: number | undefined;
 }
 
 export interface ImportResult {
@@ -70,7 +71,7 @@ export async function importFeeds(
   for (let start = 0; start < feeds.length && shouldContinue(); start += BATCH_SIZE) {
     const batch = feeds.slice(start, start + BATCH_SIZE);
     const additions = batch.map(({ feedUrl, line: _, skip, ...details }) =>
-      skip === undefined ? toAddition(feedUrl, details) : { code: skip },
+      skip === undefined ? toAddition(feedUrl, details) : ({ kind: "refused", code: skip } as const),
     );
     const outcomes = await applyAccepted(additions, isRejected, add);
     results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | ImportRefusal)));
@@ -82,7 +83,7 @@ export async function importFeeds(
 
 /** A feed that is invalid or skipped. */
 function isRejected(addition: Addition | ImportRefusal): addition is ImportRefusal {
-  return !("kind" in addition);
+  return addition.kind === "refused";
 }
 
 /**
@@ -91,7 +92,7 @@ function isRejected(addition: Addition | ImportRefusal): addition is ImportRefus
  */
 export function toAddition(feedUrl: string, details: Details = {}): Addition | ImportRefusal {
   const parsed = readFeedUrl(feedUrl);
-  if (parsed.kind === "invalid") return { code: parsed.errorCode };
+  if (parsed.kind === "invalid") return { kind: "refused", code: parsed.errorCode };
   const id = guidOf(feedUrl);
   return {
     ...details,
@@ -123,11 +124,12 @@ export async function readUploads(urls: readonly string[]): Promise<readonly Fee
 }
 
 function toResult(feed: FeedToImport, outcome: Outcome | ImportRefusal): ImportResult {
-  if (!("code" in outcome)) return { feed, outcome: "added", reason: undefined, id: outcome.id };
+  if (outcome.kind === "done") return { feed, outcome: "added", reason: undefined, id: outcome.subscription.id };
   const { code } = outcome;
   if (code === "already-subscribed") return { feed, outcome: code, reason: undefined, id: undefined };
   if (code === "not-found") throw new Error("An addition cannot be missing");
-  const reason = "max" in outcome ? { code, max: outcome.max } : { code };
+  const reason: ImportRefusal =
+    outcome.code === "quota-exceeded" ? { kind: "refused", code, max: outcome.max } : { kind: "refused", code };
   return { feed, outcome: code === feed.skip ? "skipped" : "refused", reason, id: undefined };
 }
 
@@ -163,10 +165,10 @@ async function createPreview(
   const { total } = await store.page(user, { offset: 0, size: 1 });
   const list = new MemoryList(0, total);
   return async (additions) => {
-    const keys = additions.flatMap(({ id, fallbackId = id, normalizedUrl }) => [
-      { id },
-      { id: fallbackId },
-      { normalizedUrl },
+    const keys = additions.flatMap(({ id, fallbackId = id, normalizedUrl }): SubscriptionKey[] => [
+      { kind: "id", id },
+      { kind: "id", id: fallbackId },
+      { kind: "feed", normalizedUrl },
     ]);
     const found = await store.find(user, keys);
     for (const [index, key] of keys.entries()) {
@@ -174,7 +176,7 @@ async function createPreview(
       if (subscription === undefined) continue;
       const { id, feedUrl, subscribedAt } = subscription;
       // A subscription found by its id either has another feed or is also found by its feed.
-      const feed = "normalizedUrl" in key ? key.normalizedUrl : "";
+      const feed = key.kind === "feed" ? key.normalizedUrl : "";
       const time = subscribedAt.getTime();
       list.load({
         sequence: 0,

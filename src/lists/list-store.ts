@@ -2,7 +2,7 @@ import type { Caller, UserId } from "../accounts/caller.ts";
 import type { PageRange } from "../util/page-range.ts";
 import { yieldTurn } from "../util/turns.ts";
 import type { ChangeRows, ListPosition } from "./changes.ts";
-import type { Change, Outcome, RemovedSubscription, Subscription } from "./subscription.ts";
+import type { Change, Outcome, RemovedSubscription, Subscription, SubscriptionKey } from "./subscription.ts";
 
 export interface Page {
   readonly items: readonly Subscription[];
@@ -78,11 +78,8 @@ export interface SubscriptionStore {
     changes: readonly Change[],
     at: Date,
   ): Promise<SequenceRange & { readonly outcomes: readonly Outcome[] }>;
-  /** Result N is the subscription with id or normalized URL N, if the list has it. */
-  find(
-    user: UserId,
-    keys: readonly ({ readonly id: string } | { readonly normalizedUrl: string })[],
-  ): Promise<(Subscription | undefined)[]>;
+  /** Result N is the subscription with key N, if the list has it. */
+  find(user: UserId, keys: readonly SubscriptionKey[]): Promise<(Subscription | undefined)[]>;
   page(user: UserId, range: PageRange): Promise<Page>;
   /** Items in list order, from the first one that was added after sequence number `after`. */
   itemsAfter(user: UserId, after: number, size: number): Promise<ItemBatch>;

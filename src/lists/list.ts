@@ -1,5 +1,5 @@
 import { type Details, isSame, isTooLong, type StoredDetails, toStoredDetails, withDetails } from "./details.ts";
-import type { Addition, Change, Outcome, Update } from "./subscription.ts";
+import type { Addition, Change, Outcome, Subscription, Update } from "./subscription.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
 export const KEPT_CHANGES = 10_000;
@@ -44,14 +44,19 @@ export type KeyedChange<Key> =
     })
   | (Omit<Update, "id" | "normalizedUrl"> & { readonly id: Key; readonly feed?: Key })
   | { readonly kind: "remove"; readonly id: Key }
-  | { readonly kind: "remove"; readonly feed: Key };
+  | { readonly kind: "remove-feed"; readonly feed: Key };
 
 /** What `toOutcome` turns into an `Outcome`. Most changes are additions, and "added" is cheap to pass between threads. */
 export type ChangeResult<Key> =
   | "added"
-  | (StoredDetails & { readonly id: Key; readonly feedUrl: string; readonly subscribedAt: number })
-  | { readonly code: "already-subscribed" | "id-in-use"; readonly existingId: Key }
-  | { readonly code: "quota-exceeded" | "not-found" | "details-too-long" };
+  | (StoredDetails & {
+      readonly kind: "done";
+      readonly id: Key;
+      readonly feedUrl: string;
+      readonly subscribedAt: number;
+    })
+  | { readonly kind: "conflict"; readonly code: "already-subscribed" | "id-in-use"; readonly existingId: Key }
+  | { readonly kind: "refused"; readonly code: "quota-exceeded" | "not-found" | "details-too-long" };
 
 /** The rules of a list, whatever it is stored in. */
 export function applyChange<Key>(
@@ -62,8 +67,8 @@ export function applyChange<Key>(
 ): ChangeResult<Key> {
   if (change.kind === "add") return add(list, change, at, maxTotal);
   if (change.kind === "update") return update(list, change, at);
-  const item = "id" in change ? list.findById(change.id) : list.findByFeed(change.feed);
-  if (item === undefined) return { code: "not-found" };
+  const item = change.kind === "remove" ? list.findById(change.id) : list.findByFeed(change.feed);
+  if (item === undefined) return { kind: "refused", code: "not-found" };
   list.sequence += 1;
   list.total -= 1;
   list.delete(item);
@@ -86,15 +91,16 @@ function add<Key>(
   const { id, fallbackId, feedUrl, feed } = change;
   const isFull = list.total >= maxTotal;
   const details = toStoredDetails(change);
-  if (isTooLong(details)) return { code: "details-too-long" };
+  if (isTooLong(details)) return { kind: "refused", code: "details-too-long" };
   const item = { sequence: list.sequence + 1, updateSequence: 0, id, feed, feedUrl, subscribedAt: at, ...details };
   if (!isFull && insert(list, item)) return "added";
   const same = list.findByFeed(feed);
-  if (same !== undefined) return { code: "already-subscribed", existingId: same.id };
-  if (list.findById(id) === undefined) return { code: "quota-exceeded" };
-  if (fallbackId === undefined || list.findById(fallbackId) !== undefined) return { code: "id-in-use", existingId: id };
+  if (same !== undefined) return { kind: "conflict", code: "already-subscribed", existingId: same.id };
+  if (list.findById(id) === undefined) return { kind: "refused", code: "quota-exceeded" };
+  if (fallbackId === undefined || list.findById(fallbackId) !== undefined)
+    return { kind: "conflict", code: "id-in-use", existingId: id };
   const fallback = { ...item, id: fallbackId };
-  return !isFull && insert(list, fallback) ? toResult(fallback) : { code: "quota-exceeded" };
+  return !isFull && insert(list, fallback) ? toResult(fallback) : { kind: "refused", code: "quota-exceeded" };
 }
 
 function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
@@ -106,13 +112,14 @@ function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
 
 function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update" }, at: number): ChangeResult<Key> {
   const old = list.findById(change.id);
-  if (old === undefined) return { code: "not-found" };
+  if (old === undefined) return { kind: "refused", code: "not-found" };
   if (change.expectedTitle !== undefined && change.expectedTitle !== old.title) return toResult(old);
   const { feedUrl = old.feedUrl, feed = old.feed } = change;
   const details = toStoredDetails(change, old);
-  if (isTooLong(details, old)) return { code: "details-too-long" };
+  if (isTooLong(details, old)) return { kind: "refused", code: "details-too-long" };
   const same = change.feed === undefined ? undefined : list.findByFeed(feed);
-  if (same !== undefined && same.sequence !== old.sequence) return { code: "already-subscribed", existingId: same.id };
+  if (same !== undefined && same.sequence !== old.sequence)
+    return { kind: "conflict", code: "already-subscribed", existingId: same.id };
   if (feedUrl === old.feedUrl && isSame(details, old)) return toResult(old);
   // Apps know feeds, not ids: for them, another feed is a removal and an addition.
   const isFeedChanged = change.feed !== undefined && same === undefined;
@@ -127,21 +134,30 @@ function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update
 }
 
 function toResult<Key>({ sequence: _, updateSequence: __, feed: ___, ...result }: Item<Key>): ChangeResult<Key> {
-  return result;
+  return { kind: "done", ...result };
 }
 
 /** The outcome of a change, from the result with its keys as text. */
 export function toOutcome(change: Change, result: ChangeResult<string>, at: Date, max: number): Outcome {
   if (result === "added") {
     const { id, feedUrl } = change as Addition;
-    return withDetails({ id, feedUrl, subscribedAt: at }, toStoredDetails(change as Addition));
+    return toDone({ id, feedUrl, subscribedAt: at }, toStoredDetails(change as Addition));
   }
-  if (!("code" in result)) {
-    const { id, feedUrl, subscribedAt } = result;
-    return withDetails({ id, feedUrl, subscribedAt: new Date(subscribedAt) }, result);
+  switch (result.kind) {
+    case "done": {
+      const { id, feedUrl, subscribedAt } = result;
+      return toDone({ id, feedUrl, subscribedAt: new Date(subscribedAt) }, result);
+    }
+    case "conflict":
+      return { kind: "refused", code: result.code, existingId: result.existingId };
+    case "refused":
+      if (result.code === "quota-exceeded") return { kind: "refused", code: result.code, max };
+      return { kind: "refused", code: result.code };
   }
-  if ("existingId" in result) return result;
-  return result.code === "quota-exceeded" ? { code: result.code, max } : { code: result.code };
+}
+
+function toDone(item: Omit<Subscription, keyof Details>, details: StoredDetails): Outcome {
+  return { kind: "done", subscription: withDetails(item, details) };
 }
 
 /** A list in memory, which knows the items that were read and collects what is to be written. */

@@ -16,7 +16,7 @@ export async function listRemovals(
   }
   const found = await store.find(
     user,
-    [...newest.keys()].map((normalizedUrl) => ({ normalizedUrl })),
+    [...newest.keys()].map((normalizedUrl) => ({ kind: "feed", normalizedUrl })),
   );
   return [...newest.values()].filter((_, index) => found[index] === undefined);
 }

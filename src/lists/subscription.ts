@@ -35,12 +35,18 @@ export interface Update extends Details {
 
 export type Removal =
   | { readonly kind: "remove"; readonly id: string }
-  | { readonly kind: "remove"; readonly normalizedUrl: string };
+  | { readonly kind: "remove-feed"; readonly normalizedUrl: string };
 
 export type Change = Addition | Update | Removal;
 
+/** What identifies a subscription in a list. */
+export type SubscriptionKey =
+  | { readonly kind: "id"; readonly id: string }
+  | { readonly kind: "feed"; readonly normalizedUrl: string };
+
 /** The change collides with a subscription that the user already has. */
 export interface Conflict {
+  readonly kind: "refused";
   readonly code: "already-subscribed" | "id-in-use";
   /** The subscription it collides with. */
   readonly existingId: string;
@@ -48,28 +54,32 @@ export interface Conflict {
 
 /** The list has no such subscription to update or remove. */
 export interface NotFound {
+  readonly kind: "refused";
   readonly code: "not-found";
 }
 
 /** The user's list is full. */
 export interface QuotaExceeded {
+  readonly kind: "refused";
   readonly code: "quota-exceeded";
   readonly max: number;
 }
 
 /** Title and folders of the subscription would together be too long. */
 export interface DetailsTooLong {
+  readonly kind: "refused";
   readonly code: "details-too-long";
 }
 
 export type Refusal = Conflict | QuotaExceeded | NotFound | DetailsTooLong;
 
-/** The subscription after the change; for a removal, before it. */
-export type Outcome = Subscription | Refusal;
-
-export function isRefusal(outcome: Outcome): outcome is Refusal {
-  return "code" in outcome;
+export interface Done {
+  readonly kind: "done";
+  /** As it is after the change; for a removal, before it. */
+  readonly subscription: Subscription;
 }
+
+export type Outcome = Done | Refusal;
 
 /** A subscription that was removed, with what is needed to restore it. */
 export interface RemovedSubscription extends Details {

@@ -1,6 +1,6 @@
 import type { UserId } from "../accounts/caller.ts";
 import { type SubscriptionStore, subscriptionBatches } from "../lists/list-store.ts";
-import type { Subscription } from "../lists/subscription.ts";
+import type { Subscription, SubscriptionKey } from "../lists/subscription.ts";
 import type { PodcastStore } from "../podcasts/podcast-store.ts";
 
 /** What is read of the store. */
@@ -38,7 +38,7 @@ export function opmlSourceOf(store: ListsAndPodcasts, user: UserId, afterBatch?:
     batches: titledBatches(),
     async find(ids) {
       await afterBatch?.();
-      const keys = ids.map((id) => ({ id }));
+      const keys = ids.map((id): SubscriptionKey => ({ kind: "id", id }));
       return addTitles(await store.find(user, keys));
     },
   };

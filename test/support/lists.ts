@@ -1,6 +1,6 @@
 import type { Caller, UserId } from "../../src/accounts/caller.ts";
 import type { SubscriptionStore } from "../../src/lists/list-store.ts";
-import { type Addition, isRefusal, type Outcome, type Subscription } from "../../src/lists/subscription.ts";
+import type { Addition, Outcome, Subscription } from "../../src/lists/subscription.ts";
 
 /** Additions of the feeds with these numbers. */
 export function additionsOf(from: number, count = 1): Addition[] {
@@ -29,15 +29,20 @@ export async function addTo(
 /** Whether there was such a subscription. */
 export async function removeFrom(store: SubscriptionStore, caller: Caller, id: string, at: Date): Promise<boolean> {
   const { outcomes } = await store.change(caller, [{ kind: "remove", id }], at);
-  return !outcomes.some(isRefusal);
+  return outcomes.every(({ kind }) => kind === "done");
 }
 
 export async function findOne(store: SubscriptionStore, user: UserId, id: string): Promise<Subscription | undefined> {
-  const [found] = await store.find(user, [{ id }]);
+  const [found] = await store.find(user, [{ kind: "id", id }]);
   return found;
+}
+
+/** The subscription, or why the change was refused. */
+export function resultOf(outcome: Outcome): Subscription | string {
+  return outcome.kind === "done" ? outcome.subscription : outcome.code;
 }
 
 /** "added", or why it was refused. */
 export function statusOf(outcome: Outcome | undefined): string | undefined {
-  return outcome !== undefined && isRefusal(outcome) ? outcome.code : outcome && "added";
+  return outcome?.kind === "refused" ? outcome.code : outcome && "added";
 }

@@ -2,7 +2,6 @@ import type { UserId } from "../../accounts/caller.ts";
 import { failure } from "../../errors/catalog.ts";
 import type { Page } from "../../lists/list-store.ts";
 import { stateAtSequence } from "../../lists/state.ts";
-import { isRefusal } from "../../lists/subscription.ts";
 import type { Principal } from "../wire/access.ts";
 import { readJson } from "../wire/body.ts";
 import { JSON_API } from "../wire/dialect.ts";
@@ -33,7 +32,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, outcom
     if (filter === undefined) return store.page(user, { offset, size });
     // Read before the item, so that the state does not cover a change that the item does not show.
     const [sequence = 0] = await store.sequences([user]);
-    const found = (await store.find(user, [filter])).filter((item) => item !== undefined);
+    const found = (await store.find(user, [{ kind: "feed", ...filter }])).filter((item) => item !== undefined);
     return { items: found.slice(offset, offset + size), total: found.length, sequence };
   };
 
@@ -43,8 +42,8 @@ export function createSubscriptionHandlers({ config: { basePath }, store, outcom
     counter?.countOutcomes([requested], outcomes);
     const [outcome] = outcomes;
     if (outcome === undefined) throw new Error("the store returned no outcome");
-    if (isRefusal(outcome)) throw toRequestFailure(outcome, requested);
-    return { subscription: outcome, meta: toStateMeta(store.epoch, caller.user, written) };
+    if (outcome.kind === "refused") throw toRequestFailure(outcome, requested);
+    return { subscription: outcome.subscription, meta: toStateMeta(store.epoch, caller.user, written) };
   };
 
   /** The ETag covers the podcasts too. */
@@ -86,7 +85,7 @@ export function createSubscriptionHandlers({ config: { basePath }, store, outcom
     },
 
     async get({ response, caller: { user }, params, query }: Call<FieldsQuery>) {
-      const [subscription] = await store.find(user, [{ id: idOf(params) }]);
+      const [subscription] = await store.find(user, [{ kind: "id", id: idOf(params) }]);
       if (subscription === undefined) throw failure("not-found", { resource: "Subscription" });
       const [podcast] = query.includesPodcast === true ? await store.podcasts.find([subscription.feedUrl]) : [];
       const written = podcast && {

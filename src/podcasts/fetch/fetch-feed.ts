@@ -126,7 +126,7 @@ export async function fetchImage(
       async (response): Promise<ImageOutcome> => {
         if (response.status !== 200) return toStatusFailure(response);
         if (Number(response.headers["content-length"]) > limits.receivedBytes) throw new FetchError("too-large");
-        return { kind: "read", bytes: await readAll(response.body) };
+        return { kind: "image", bytes: await readAll(response.body) };
       },
     );
   } catch (error) {

@@ -56,7 +56,7 @@ async function run(id: number, job: FetchJob): Promise<void> {
     (): FetchFailure => ({ kind: "failed", reason: "worker-crashed" }),
   );
   running.delete(id);
-  const bytes = "bytes" in outcome ? [outcome.bytes.buffer as ArrayBuffer] : [];
+  const bytes = outcome.kind === "image" ? [outcome.bytes.buffer as ArrayBuffer] : [];
   parentPort?.postMessage({ id, outcome } satisfies FetchResult, bytes);
 }
 

@@ -47,7 +47,7 @@ test("fetcher: no extra networks allowed → private addresses are not fetched",
 
 test("fetcher: images → bytes; too large → failure", async () => {
   const image = await fetcher.fetchImage(`${url}/image`);
-  assert.ok(image.kind === "read");
+  assert.ok(image.kind === "image");
   assert.equal(Buffer.compare(image.bytes, Buffer.alloc(1_000_000, 7)), 0);
   for (const [path, expected] of [
     ["/large", { kind: "failed", reason: "too-large" }],
@@ -59,7 +59,7 @@ test("fetcher: images → bytes; too large → failure", async () => {
 
 test("fetcher: image of a private feed → credentials sent to the same origin only", async () => {
   const feedUrl = `${url.replace("//", "//user:password@")}/feed`;
-  assert.equal((await fetcher.fetchImage(`${url}/private`, feedUrl)).kind, "read");
+  assert.equal((await fetcher.fetchImage(`${url}/private`, feedUrl)).kind, "image");
   assert.equal((await fetcher.fetchImage(`${url}/private`)).kind, "failed");
   const other = feedUrl.replace("127.0.0.1", "localhost");
   assert.equal((await fetcher.fetchImage(`${url}/private`, other)).kind, "failed");

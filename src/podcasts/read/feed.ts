@@ -77,7 +77,7 @@ export interface FeedUnchanged extends FetchSuccess {
 
 export type FeedOutcome = FeedRead | FeedUnchanged | FetchFailure;
 
-export type ImageOutcome = { readonly kind: "read"; readonly bytes: Uint8Array } | FetchFailure;
+export type ImageOutcome = { readonly kind: "image"; readonly bytes: Uint8Array } | FetchFailure;
 
 /** A feed that a page declares. */
 export interface DeclaredFeed {

@@ -15,7 +15,6 @@ import {
   USER,
 } from "../../../test/support/postgres-stores.ts";
 import { asUser } from "../../accounts/caller.ts";
-import { isRefusal } from "../../lists/subscription.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { openStore } from "../open.ts";
 
@@ -81,7 +80,7 @@ for (const mode of ["fast", "immediate"] as const) {
           const outcomes = await addTo(store, asUser(user), batch, NOW);
           for (const outcome of outcomes) {
             assert.equal(statusOf(outcome), "added");
-            if (!isRefusal(outcome)) acknowledged.add(`${user} ${outcome.id}`);
+            if (outcome.kind === "done") acknowledged.add(`${user} ${outcome.subscription.id}`);
           }
         } catch (error) {
           assert.ok(error instanceof StoreUnavailable, String(error));

@@ -124,7 +124,7 @@ test("plans: statistics from before a user's first write → looking up many fee
         ...{ kind: "play" as const, actedAt: now, position: 1, started: 0, total: 9 },
       }));
       await sync.addActions(asUser(user), { key: "phone", device: "phone" }, actions, now);
-      const keys = additionsOf(start, size).map(({ id }) => ({ id }));
+      const keys = additionsOf(start, size).map(({ id }) => ({ kind: "id", id }) as const);
       assert.ok((await store.find(user, keys)).every((found) => found !== undefined));
     }
     await closeFully(store, name);

@@ -101,8 +101,8 @@ class PostgresStore implements Store {
   }
 
   async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
-    const ids = keys.flatMap((key) => ("id" in key ? key.id : []));
-    const feeds = keys.flatMap((key) => ("normalizedUrl" in key ? feedKeyHex(key.normalizedUrl) : []));
+    const ids = keys.flatMap((key) => (key.kind === "id" ? key.id : []));
+    const feeds = keys.flatMap((key) => (key.kind === "feed" ? feedKeyHex(key.normalizedUrl) : []));
     const columns = "id, feed_url, subscribed_at, title, folders, replace(feed::text, '-', '') as feed";
     const { rows } = await this.#postgres.retry(
       (connection) =>
@@ -115,7 +115,7 @@ class PostgresStore implements Store {
       user,
     );
     const found = new Map(rows.flatMap((row) => [row.id, row.feed].map((key) => [key, toSubscription(row)] as const)));
-    return keys.map((key) => found.get("id" in key ? key.id.toLowerCase() : feedKeyHex(key.normalizedUrl)));
+    return keys.map((key) => found.get(key.kind === "id" ? key.id.toLowerCase() : feedKeyHex(key.normalizedUrl)));
   }
 
   page(user: UserId, { offset, size }: PageRange): Promise<Page> {
@@ -215,7 +215,9 @@ class PostgresStore implements Store {
 }
 
 function toKeys(change: Change): KeyedChange<string> {
-  return "normalizedUrl" in change ? { ...change, feed: feedKeyHex(change.normalizedUrl) } : change;
+  if (change.kind === "remove") return change;
+  if (change.kind !== "update") return { ...change, feed: feedKeyHex(change.normalizedUrl) };
+  return change.normalizedUrl === undefined ? change : { ...change, feed: feedKeyHex(change.normalizedUrl) };
 }
 
 interface ItemRow {
@@ -291,8 +293,9 @@ function toChangeRows(row: ChangesRow): ChangeRows {
   return {
     sequence: Number(row.sequence ?? 0),
     forgottenSequence: Number(row.forgotten_sequence ?? 0),
-    changed: items.map(([sequence, ...item]) => ({ sequence, item: fromJsonItem(item) })),
+    changed: items.map(([sequence, ...item]) => ({ kind: "changed", sequence, item: fromJsonItem(item) })),
     removals: (row.removed ?? []).map(([sequence, addedSequence, id, feedUrl]) => ({
+      kind: "removed",
       sequence,
       addedSequence,
       id,

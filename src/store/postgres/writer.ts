@@ -256,9 +256,9 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
   const ids: string[] = [];
   const feeds: string[] = [];
   for (const change of jobs.flatMap(({ changes }) => changes)) {
-    if ("id" in change) ids.push(change.id);
-    if ("fallbackId" in change && change.fallbackId !== undefined) ids.push(change.fallbackId);
-    if ("feed" in change) feeds.push(change.feed);
+    if (change.kind !== "remove-feed") ids.push(change.id);
+    if (change.kind === "add" && change.fallbackId !== undefined) ids.push(change.fallbackId);
+    if (change.kind !== "remove" && change.feed !== undefined) feeds.push(change.feed);
   }
   for (;;) {
     const [, lists, hasAccess, items] = await Promise.all([

@@ -63,6 +63,7 @@ interface SharedText {
 export type SentResult =
   | Exclude<ChangeResult<string>, StoredDetails>
   | {
+      readonly kind: "done";
       readonly id: string;
       readonly subscribedAt: number;
       readonly feedUrl: SharedText;
@@ -83,14 +84,14 @@ export function createSender(): (result: ChangeResult<string>) => SentResult {
   };
   const shareIfAny = (text: string | null) => (text === null ? null : share(text));
   return (result) => {
-    if (result === "added" || "code" in result) return result;
-    const { id, subscribedAt, feedUrl, title, folders } = result;
-    return { id, subscribedAt, feedUrl: share(feedUrl), title: shareIfAny(title), folders: shareIfAny(folders) };
+    if (result === "added" || result.kind !== "done") return result;
+    const { kind, id, subscribedAt, feedUrl, title, folders } = result;
+    return { kind, id, subscribedAt, feedUrl: share(feedUrl), title: shareIfAny(title), folders: shareIfAny(folders) };
   };
 }
 
 export function receive(result: SentResult): ChangeResult<string> {
-  if (result === "added" || "code" in result) return result;
+  if (result === "added" || result.kind !== "done") return result;
   const { feedUrl, title, folders } = result;
   return { ...result, feedUrl: feedUrl.text, title: title?.text ?? null, folders: folders?.text ?? null };
 }

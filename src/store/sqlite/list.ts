@@ -145,9 +145,9 @@ export class SqliteList implements List<Uint8Array> {
 
   apply(change: Change, at: number, maxTotal: number): ChangeResult<string> {
     const result = applyChange(this, toKeys(change), at, maxTotal);
-    if (result === "added") return result;
-    if ("id" in result) return { ...result, id: idOfKey(result.id) };
-    return "existingId" in result ? { ...result, existingId: idOfKey(result.existingId) } : result;
+    if (result === "added" || result.kind === "refused") return result;
+    if (result.kind === "conflict") return { ...result, existingId: idOfKey(result.existingId) };
+    return { ...result, id: idOfKey(result.id) };
   }
 
   findById(id: Uint8Array): Item<Uint8Array> | undefined {
@@ -179,10 +179,8 @@ export class SqliteList implements List<Uint8Array> {
 }
 
 function toKeys(change: Change): KeyedChange<Uint8Array> {
-  if (change.kind === "remove")
-    return "id" in change
-      ? { kind: "remove", id: idKey(change.id) }
-      : { kind: "remove", feed: feedKey(change.normalizedUrl) };
+  if (change.kind === "remove") return { kind: "remove", id: idKey(change.id) };
+  if (change.kind === "remove-feed") return { kind: "remove-feed", feed: feedKey(change.normalizedUrl) };
   if (change.kind === "update") {
     const { normalizedUrl, ...rest } = change;
     return { ...rest, id: idKey(change.id), ...(normalizedUrl === undefined ? {} : { feed: feedKey(normalizedUrl) }) };

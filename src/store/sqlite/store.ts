@@ -253,7 +253,7 @@ class Reader {
     return this.snapshot(() =>
       keys.map((key) => {
         const row =
-          "id" in key ? this.#byId.get(user, idKey(key.id)) : this.#byFeed.get(user, feedKey(key.normalizedUrl));
+          key.kind === "id" ? this.#byId.get(user, idKey(key.id)) : this.#byFeed.get(user, feedKey(key.normalizedUrl));
         return row && toSubscription(row as unknown as ItemRow);
       }),
     );
@@ -307,8 +307,9 @@ class Reader {
       return {
         sequence,
         forgottenSequence,
-        changed: items.map((row) => ({ sequence: row[3], item: toSubscription(row) })),
+        changed: items.map((row) => ({ kind: "changed", sequence: row[3], item: toSubscription(row) })),
         removals: removals.map(([id, feedUrl, addedSequence, removalSequence]) => ({
+          kind: "removed",
           sequence: removalSequence,
           addedSequence,
           id: idOfKey(id),

@@ -124,7 +124,7 @@ async function changeOnWebPage(
   const addition = toAddition(spell(feed, now)) as Addition;
   if (isAdding) oracle.added(feed);
   else oracle.removed(feed);
-  const change = isAdding ? addition : ({ kind: "remove", normalizedUrl: addition.normalizedUrl } as const);
+  const change = isAdding ? addition : ({ kind: "remove-feed", normalizedUrl: addition.normalizedUrl } as const);
   await store.change(asUser(user), [change], new Date(now));
 }
 

@@ -39,7 +39,7 @@ export function describeAppRemovals(engine: string, store: Store): void {
       await store.change(asUser(user), changesOf(spelled("https")), at());
       const { timestamp } = await feeds(user, A, 0);
       const removals = changesOf(spelled("https")).map(
-        ({ normalizedUrl }) => ({ kind: "remove", normalizedUrl }) as const,
+        ({ normalizedUrl }) => ({ kind: "remove-feed", normalizedUrl }) as const,
       );
       await store.change(asUser(user), [...removals, ...changesOf(spelled("http"))], at());
       const again = await feeds(user, A, timestamp);

@@ -122,7 +122,7 @@ export function describeApps(engine: string, store: Store): void {
       await add(user, B, "http://feeds.example/a/");
       const again = await feeds(user, A, timestamp);
       assert.deepEqual([again.add, again.remove], [["http://feeds.example/a/"], []]);
-      await store.change(asUser(user), [{ kind: "remove", normalizedUrl: "feeds.example/a" }], at());
+      await store.change(asUser(user), [{ kind: "remove-feed", normalizedUrl: "feeds.example/a" }], at());
       const { remove: removed } = await feeds(user, A, again.timestamp);
       assert.deepEqual([...removed].sort(), ["http://feeds.example/a/", "https://feeds.example/a"]);
     });

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { additionOf, additionsOf, idOf, statusOf } from "../../../test/support/lists.ts";
+import { additionOf, additionsOf, idOf, resultOf, statusOf } from "../../../test/support/lists.ts";
 import { fc, runs } from "../../../test/support/properties.ts";
 import { asUser, type UserId } from "../../accounts/caller.ts";
 import { changesSince, type ListPosition, MAX_PAGE_CHARS, positionAt, START } from "../../lists/changes.ts";
@@ -52,7 +52,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
         additionOf(5, 2),
       );
       assert.deepEqual(
-        outcomes.map((outcome) => ("code" in outcome ? outcome.code : "done")),
+        outcomes.map((outcome) => (outcome.kind === "refused" ? outcome.code : "done")),
         [...["done", "done", "done", "done", "done"], ...["not-found", "already-subscribed", "not-found", "done"]],
       );
       assert.equal(sequence, 7);
@@ -63,7 +63,9 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       const user = newUser();
       await change(user, ...additionsOf(1, 3));
       const { outcomes, sequence } = await store.change(asUser(user), [update(2, "new")], LATER);
-      assert.deepEqual(outcomes, [{ id: idOf(2), feedUrl: "https://feeds.example/new", subscribedAt: NOW }]);
+      assert.deepEqual(outcomes.map(resultOf), [
+        { id: idOf(2), feedUrl: "https://feeds.example/new", subscribedAt: NOW },
+      ]);
       assert.equal(sequence, 5);
       assert.deepEqual(shown(await listed(user)), ["1 1", "2 new", "3 3"]);
       // The old feed is free again, and the new one is taken.
@@ -75,26 +77,26 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
       const user = newUser();
       await change(user, ...additionsOf(1, 2));
       const [own] = (await change(user, { ...update(1, 1), feedUrl: "http://FEEDS.example/1" } as Change)).outcomes;
-      assert.deepEqual(own, { id: idOf(1), feedUrl: "http://FEEDS.example/1", subscribedAt: NOW });
+      assert.deepEqual(own && resultOf(own), { id: idOf(1), feedUrl: "http://FEEDS.example/1", subscribedAt: NOW });
     });
 
     test("update: another subscription has the feed → 409 that names it", async () => {
       const user = newUser();
       await change(user, ...additionsOf(1, 2));
       const { outcomes, sequence } = await change(user, update(1, 2));
-      assert.deepEqual(outcomes, [{ code: "already-subscribed", existingId: idOf(2) }]);
+      assert.deepEqual(outcomes, [{ kind: "refused", code: "already-subscribed", existingId: idOf(2) }]);
       assert.equal(sequence, 2);
     });
 
     test("remove: by id or by feed → the subscription that was removed", async () => {
       const user = newUser();
       await change(user, ...additionsOf(1, 3));
-      const byFeed = { kind: "remove", normalizedUrl: additionOf(0, 3).normalizedUrl } as const;
+      const byFeed = { kind: "remove-feed", normalizedUrl: additionOf(0, 3).normalizedUrl } as const;
       const { outcomes } = await change(user, remove(1), byFeed, byFeed);
-      assert.deepEqual(outcomes, [
+      assert.deepEqual(outcomes.map(resultOf), [
         { id: idOf(1), feedUrl: "https://feeds.example/1", subscribedAt: NOW },
         { id: idOf(3), feedUrl: "https://feeds.example/3", subscribedAt: NOW },
-        { code: "not-found" },
+        "not-found",
       ]);
       assert.deepEqual(shown(await listed(user)), ["2 2"]);
     });
@@ -114,7 +116,7 @@ export function describeChanges(engine: string, store: SubscriptionStore): void 
         withFallback(9, 1, "c"),
       );
       assert.deepEqual(
-        outcomes.map((outcome) => ("code" in outcome ? outcome.code : outcome.id)),
+        outcomes.map((outcome) => (outcome.kind === "refused" ? outcome.code : outcome.subscription.id)),
         [idOf(7), "id-in-use", "already-subscribed", idOf(9)],
       );
     });

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { addTo, findOne, removeFrom, statusOf } from "../../../test/support/lists.ts";
+import { addTo, findOne, removeFrom, resultOf, statusOf } from "../../../test/support/lists.ts";
 import { fc, runs } from "../../../test/support/properties.ts";
 import { asUser, type UserId } from "../../accounts/caller.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
-import { type Addition, isRefusal, type Outcome } from "../../lists/subscription.ts";
+import type { Addition, Outcome, SubscriptionKey } from "../../lists/subscription.ts";
 import { describeChanges } from "./changes.suite.ts";
 import { describeDetails } from "./details.suite.ts";
 
@@ -41,7 +41,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       const user = newUser();
       const given: Addition = { ...addition(1, "x"), feedUrl: "HTTPS://Ann:s@Feeds.Example/é/👩‍👩‍👧?'\"\\;--#x" };
       const kept = { id: given.id, feedUrl: given.feedUrl, subscribedAt: NOW };
-      assert.deepEqual(await add(user, given), [kept]);
+      assert.deepEqual((await add(user, given)).map(resultOf), [kept]);
       assert.deepEqual(await findOne(store, user, given.id), kept);
       assert.deepEqual(await store.page(user, { offset: 0, size: 25 }), { items: [kept], total: 1, sequence: 1 });
     });
@@ -94,8 +94,9 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
         [1, 1, "", 1, 3, 3, ""],
       );
       for (const [index, outcome] of outcomes.entries()) {
-        if (isRefusal(outcome)) continue;
-        assert.deepEqual(outcome, { id: additions[index]?.id, feedUrl: additions[index]?.feedUrl, subscribedAt: NOW });
+        if (outcome.kind === "refused") continue;
+        const { id, feedUrl } = additions[index] ?? assert.fail();
+        assert.deepEqual(outcome.subscription, { id, feedUrl, subscribedAt: NOW });
       }
       assert.deepEqual(
         await ids(user),
@@ -138,15 +139,12 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       await add(bob, addition(4, "d"));
       await removeFrom(store, asUser(ann), addition(2, "b").id, NOW);
       const urls = ["d", "c", "b", "a", "c", "x"].map((feed) => addition(0, feed).normalizedUrl);
-      const found = (
-        await store.find(ann, [...urls.map((normalizedUrl) => ({ normalizedUrl })), { id: addition(3, 0).id }])
-      ).map((item) => item?.id);
+      const byFeed = urls.map((normalizedUrl): SubscriptionKey => ({ kind: "feed", normalizedUrl }));
+      const keys = [...byFeed, { kind: "id", id: addition(3, 0).id } as const];
+      const found = (await store.find(ann, keys)).map((item) => item?.id);
       const [a, c] = [addition(1, 0).id, addition(3, 0).id];
       assert.deepEqual(found, [undefined, c, undefined, a, c, undefined, c]);
-      assert.deepEqual(await store.find(newUser(), [{ normalizedUrl: urls[1] ?? "" }, { id: a }]), [
-        undefined,
-        undefined,
-      ]);
+      assert.ok((await store.find(newUser(), keys)).every((item) => item === undefined));
       assert.deepEqual(await store.find(ann, []), []);
     });
 
@@ -294,7 +292,7 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
     describe("quota", () => {
       const withQuota = (user: UserId, maxSubscriptions: number) => ({ ...asUser(user), maxSubscriptions });
       const quotaStatusOf = (outcome: Outcome) =>
-        isRefusal(outcome) && outcome.code === "quota-exceeded" ? `max ${outcome.max}` : statusOf(outcome);
+        outcome.kind === "refused" && outcome.code === "quota-exceeded" ? `max ${outcome.max}` : statusOf(outcome);
 
       test("quota: a batch reaches the limit → what comes before is added, what comes after is rejected", async () => {
         const caller = withQuota(newUser(), 3);

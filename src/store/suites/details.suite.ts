@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { additionOf, additionsOf, idOf } from "../../../test/support/lists.ts";
+import { additionOf, additionsOf, idOf, resultOf } from "../../../test/support/lists.ts";
 import { asUser, type UserId } from "../../accounts/caller.ts";
 import { changesSince, positionAt } from "../../lists/changes.ts";
 import { type SubscriptionStore, subscriptionBatches } from "../../lists/list-store.ts";
@@ -20,7 +20,11 @@ function newUser(): UserId {
 
 /** Titles and folders, for every engine. */
 export function describeDetails(engine: string, store: SubscriptionStore): void {
-  const change = (user: UserId, ...changes: Change[]) => store.change(asUser(user), changes, NOW);
+  const changeAt = async (at: Date, user: UserId, ...changes: Change[]) => {
+    const { outcomes, ...written } = await store.change(asUser(user), changes, at);
+    return { outcomes: outcomes.map(resultOf), ...written };
+  };
+  const change = (user: UserId, ...changes: Change[]) => changeAt(NOW, user, ...changes);
   const subscription = (number: number) => {
     const { id, feedUrl } = additionOf(number, number);
     return { id, feedUrl, subscribedAt: NOW };
@@ -47,10 +51,13 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       assert.deepEqual(outcomes, expected);
       assert.deepEqual((await store.page(user, { offset: 0, size: 10 })).items, expected);
       assert.deepEqual((await store.page(user, { offset: 1, size: 2 })).items, expected.slice(1, 3));
-      assert.deepEqual(await store.find(user, [{ id: both.id }, { normalizedUrl: both.normalizedUrl }]), [
-        expected[1],
-        expected[1],
-      ]);
+      assert.deepEqual(
+        await store.find(user, [
+          { ...both, kind: "id" },
+          { ...both, kind: "feed" },
+        ]),
+        [expected[1], expected[1]],
+      );
       const listed = [];
       for await (const items of subscriptionBatches(store, user)) listed.push(...items);
       assert.deepEqual(listed, expected);
@@ -64,7 +71,7 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       const user = newUser();
       const { outcomes } = await change(user, { ...additionOf(1, 1), title: "", folders: [] });
       assert.deepEqual(outcomes, [subscription(1)]);
-      assert.deepEqual(await store.find(user, [{ id: idOf(1) }]), [subscription(1)]);
+      assert.deepEqual(await store.find(user, [{ kind: "id", id: idOf(1) }]), [subscription(1)]);
     });
 
     test("update: title or folders → the rest stays, and it is one change", async () => {
@@ -72,7 +79,7 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       await change(user, ...additionsOf(1, 3));
       const renamed = { ...subscription(2), title: TITLE };
       const update = (details: object): Change => ({ kind: "update", id: idOf(2), ...details });
-      const at = (changes: Change) => store.change(asUser(user), [changes], LATER);
+      const at = (update: Change) => changeAt(LATER, user, update);
       assert.deepEqual(await at(update({ title: TITLE })), { outcomes: [renamed], sequenceBefore: 3, sequence: 4 });
       const moved = { ...renamed, folders: FOLDERS };
       assert.deepEqual((await at(update({ folders: FOLDERS }))).outcomes, [moved]);
@@ -92,7 +99,7 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       const update = (details: object): Change => ({ kind: "update", id: idOf(1), ...details });
       const longest = { title: "🎧".repeat(124), folders };
       const { outcomes: added } = await change(user, { ...additionOf(2, 2), title: "x".repeat(125), folders });
-      assert.deepEqual(added, [{ code: "details-too-long" }]);
+      assert.deepEqual(added, ["details-too-long"]);
       const { outcomes, sequence } = await change(
         user,
         { ...additionOf(1, 1), ...longest },
@@ -102,7 +109,7 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
         additionOf(3, 3),
         update({ title: "", folders: [...folders, "d".repeat(124)] }),
       );
-      const tooLong = { code: "details-too-long" };
+      const tooLong = "details-too-long";
       assert.deepEqual(outcomes.slice(0, 5), [
         { ...subscription(1), ...longest },
         tooLong,
@@ -141,7 +148,7 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
         update(1, { title: "again" }),
       );
       assert.deepEqual(
-        outcomes.map((outcome) => ("code" in outcome ? outcome.code : "done")),
+        outcomes.map((outcome) => (typeof outcome === "string" ? outcome : "done")),
         ["done", "done", "done", "not-found", "done", "done"],
       );
       assert.deepEqual(outcomes[2], { ...subscription(1), title: "one", folders: ["f"] });

@@ -108,7 +108,7 @@ test("page: links → to the adjacent pages, null where there are none", () => {
 
 test("import: results → one entry each, with counts", async () => {
   const feed = { feedUrl: FEED };
-  const reason = { code: "feed-url-not-http" } as const;
+  const reason = { kind: "refused", code: "feed-url-not-http" } as const;
   const some: ImportResult[] = [
     { feed: { ...feed, title: "One" }, outcome: "added", reason: undefined, id: ID },
     { feed, outcome: "already-subscribed", reason: undefined, id: undefined },

@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { ADDITION, FEED, failureOf, ID, RESOURCE, SUBSCRIPTION } from "../../../../test/support/jsonapi.ts";
 import { createError, ERRORS } from "../../../errors/catalog.ts";
-import type { Conflict } from "../../../lists/subscription.ts";
+import type { Conflict, Outcome } from "../../../lists/subscription.ts";
 import { type Operation, readOperations, writeResults } from "./operations.ts";
 import { isMalformed, type Malformed, malformed, malformedError, type RequestedAddition } from "./resource.ts";
 import { toRequestFailure } from "./subscriptions.ts";
@@ -143,14 +143,15 @@ const CONFLICTS: readonly (readonly [Conflict["code"], string, string, string])[
   ["id-in-use", "Identifier In Use", "Another subscription already has this id.", "/id"],
 ];
 
-const conflict = (code: Conflict["code"]): Conflict => ({ code, existingId: OTHER_ID });
+const DONE: Outcome = { kind: "done", subscription: SUBSCRIPTION };
+const conflict = (code: Conflict["code"]): Conflict => ({ kind: "refused", code, existingId: OTHER_ID });
 
 test("results: additions, conflicts and invalid operations → result N for operation N", () => {
   const guid = ID.toUpperCase();
   const written = JSON.parse(
     writeResults(
       [...Array(4).fill({ ...ADDITION, idAsSent: guid }), malformed("invalid-id", "")],
-      [SUBSCRIPTION, ...CONFLICTS.map(([code]) => conflict(code)), SUBSCRIPTION, malformed("invalid-id", "")],
+      [DONE, ...CONFLICTS.map(([code]) => conflict(code)), DONE, malformed("invalid-id", "")],
       "/p",
       META,
     ),

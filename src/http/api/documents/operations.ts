@@ -2,7 +2,7 @@ import { type ErrorObject, failure } from "../../../errors/catalog.ts";
 import { isUuidLike, notAnObject } from "../../../jsonapi/document.ts";
 import { toJsonError } from "../../../jsonapi/failure.ts";
 import { ATOMIC } from "../../../jsonapi/media-type.ts";
-import { isRefusal, type Outcome } from "../../../lists/subscription.ts";
+import type { Outcome } from "../../../lists/subscription.ts";
 import { isObject } from "../../../util/is-object.ts";
 import type { StateMeta } from "./changes.ts";
 import {
@@ -129,8 +129,10 @@ function writeResult(
   const pointerToOperation = () => `/${OPERATIONS}/${index}`;
   if (isMalformed(operation)) return writeErrors(malformedError(operation, pointerToOperation));
   if (outcome === undefined || isMalformed(outcome)) throw new Error("the store has no outcome for a valid operation");
-  if (isRefusal(outcome)) return writeErrors(refusalError(outcome, operation, pointerToOperation));
-  return operation.kind === "remove" ? '{"data":null}' : `{"data":${writeSubscriptionResource(outcome, basePath)}}`;
+  if (outcome.kind === "refused") return writeErrors(refusalError(outcome, operation, pointerToOperation));
+  return operation.kind === "remove"
+    ? '{"data":null}'
+    : `{"data":${writeSubscriptionResource(outcome.subscription, basePath)}}`;
 }
 
 function writeErrors(error: ErrorObject): string {
