@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { lines, runInProcess, serveInProcess } from "../../test/support/commands.ts";
+import { lines, runInProcess, serveInProcess, withStore } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import type { Ended } from "../../test/support/process.ts";
 import { callServer, startServer, temporaryFolder } from "../../test/support/server.ts";
@@ -16,27 +16,33 @@ const postgres = await sharedPostgres();
 /** Waits for some seconds, while other tests run. */
 const retrying = runInProcess(["list", "--server", "http://127.0.0.1:9"]);
 
-for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with accounts"] as const) {
-  describe(`subscription commands on ${engine}`, async () => {
-    const folder = temporaryFolder();
-    const file = join(folder, "podcasts.opml");
-    writeFileSync(file, OPML);
-    const DATABASE_URL = engine === "PostgreSQL" ? await postgres.database() : `file:${join(folder, "earmark.db")}`;
-    const settings: Record<string, string> = { DATABASE_URL };
-    const location: string[] = [];
-    if (engine.startsWith("a server")) {
-      const accounts = engine.endsWith("accounts") ? { EARMARK_ACCOUNTS: "true" } : {};
-      if (engine.endsWith("accounts")) {
-        await runInProcess(["user", "add", "ann", "--password-stdin"], settings, folder, "a good password");
-        const { stdout } = await runInProcess(["token", "create", "ann", "--label", "cli"], settings, folder);
-        settings["EARMARK_TOKEN"] = stdout.trim();
-      }
-      const { url } = await serveInProcess({ DATABASE_URL, ...accounts });
-      location.push("--server", url);
-    }
-    const earmark = (...args: string[]) => runInProcess([...args, ...location], settings, folder);
+const ENGINES = ["SQLite", "PostgreSQL", "a server", "a server with accounts"] as const;
 
+/** An empty list, and commands for it. */
+async function start(engine: (typeof ENGINES)[number]) {
+  const folder = temporaryFolder();
+  const DATABASE_URL =
+    engine === "PostgreSQL" ? await postgres.migratedDatabase() : `file:${join(folder, "earmark.db")}`;
+  const settings: Record<string, string> = { DATABASE_URL };
+  const location: string[] = [];
+  if (engine.startsWith("a server")) {
+    const accounts = engine.endsWith("accounts") ? { EARMARK_ACCOUNTS: "true" } : {};
+    if (engine.endsWith("accounts")) {
+      await runInProcess(["user", "add", "ann", "--password-stdin"], settings, folder, "a good password");
+      const { stdout } = await runInProcess(["token", "create", "ann", "--label", "cli"], settings, folder);
+      settings["EARMARK_TOKEN"] = stdout.trim();
+    }
+    const { url } = await serveInProcess({ DATABASE_URL, ...accounts });
+    location.push("--server", url);
+  } else await withStore(DATABASE_URL, async () => undefined);
+  const earmark = (...args: string[]) => runInProcess([...args, ...location], settings, folder);
+  return { folder, settings, location, earmark };
+}
+
+for (const engine of ENGINES) {
+  describe(`subscription commands on ${engine}`, () => {
     test("subscriptions: add, list, remove → done, with outcomes", async () => {
+      const { earmark } = await start(engine);
       const added = await earmark("add", "https://podnews.net/rss", "http://Podnews.net/rss/", "nonsense");
       assert.equal(added.code, 1, "one was refused");
       assert.deepEqual(
@@ -60,6 +66,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     });
 
     test("rename, move: by feed URL or id → shown by list, cleared by empty values", async () => {
+      const { earmark } = await start(engine);
       const url = "https://named.example/1";
       await earmark("add", url, "https://named.example/2");
       const said = ({ stderr }: Ended) => stderr.replace(/^Database: .*\n/, "");
@@ -108,6 +115,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     });
 
     test("list --removed: subscriptions that were not added again → newest first", async () => {
+      const { earmark } = await start(engine);
       const urls = [1, 2, 3].map((number) => `https://gone.example/${number}`);
       await earmark("add", ...urls);
       await earmark("rename", "https://gone.example/3", "Gone");
@@ -129,6 +137,9 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     });
 
     test("import: dry run, import, export → the same feeds", async () => {
+      const { folder, settings, location, earmark } = await start(engine);
+      const file = join(folder, "podcasts.opml");
+      writeFileSync(file, OPML);
       const preview = await earmark("import", file, "--dry-run", "--json");
       assert.deepEqual(
         lines(preview).map((line) => JSON.parse(line).outcome),
@@ -166,6 +177,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     });
 
     test("import: two feeds share a GUID → both are added, as previewed", async () => {
+      const { folder, settings, location } = await start(engine);
       // The GUID of a feed leaves out trailing slashes, also those of a query.
       const twins = ["https://twins.example/?show=1", "https://twins.example/?show=1/"];
       const opml = `<opml><body>${twins.map((url) => `<outline text="x" xmlUrl="${url}"/>`).join("")}</body></opml>`;
@@ -179,6 +191,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     });
 
     test("import: a list of URLs → added, as previewed", async () => {
+      const { folder, settings, location } = await start(engine);
       const text = "https://listed.example/1\nhttps://listed.example/2\n";
       const outcomes = async (...args: string[]) =>
         lines(await runInProcess(["import", "-", ...args, ...location], settings, folder, text));
@@ -188,6 +201,7 @@ for (const engine of ["SQLite", "PostgreSQL", "a server", "a server with account
     });
 
     test("import: no file or not OPML → an error", async () => {
+      const { folder, settings, location, earmark } = await start(engine);
       assert.match((await earmark("import", "nowhere.opml")).stderr, /Cannot read nowhere\.opml/);
       const wrong = await runInProcess(["import", "-", ...location], settings, folder, "<html/>");
       assert.deepEqual([wrong.code, wrong.stdout], [1, ""]);

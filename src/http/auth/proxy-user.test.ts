@@ -12,6 +12,7 @@ const signUpServer = await start({ ...HEADER, EARMARK_SIGN_UP: "true" });
 const untrusting = await start({ ...HEADER, EARMARK_TRUSTED_PROXIES: "10.1.2.3" });
 await server.accounts.create("ann", PASSWORD, server.now());
 await server.accounts.create("bob", PASSWORD, server.now());
+await server.accounts.create("cleo", PASSWORD, server.now());
 
 const as = (name: string, more: Record<string, string> = {}) => ({ headers: { "Remote-User": name, ...more } });
 const nameOf = ({ json }: { json: { data: { attributes: { name: string } } } }) => json.data.attributes.name;
@@ -33,14 +34,16 @@ suite("header of a proxy", () => {
       assert.deepEqual(codeOf(await server.call("GET", "/v1/me", as(name))), "no-account", name);
     const twice = await server.call("GET", "/v1/me", { headers: { "Remote-User": ["ann", "bob"] } });
     assert.equal(codeOf(twice), "no-account");
-    assert.equal((await server.administration.store.page({ offset: 0, size: 10 })).total, 2);
+    const { accounts } = await server.administration.store.page({ offset: 0, size: 10 });
+    assert.ok(accounts.every(({ name }) => ["ann", "bob", "cleo"].includes(name)));
   });
 
   test("header: unknown name, sign-up on → a new account without a password", async () => {
     assert.equal(nameOf(await signUpServer.call("GET", "/v1/me", as("Carol"))), "carol");
     const again = await signUpServer.call("GET", "/v1/me", as("carol"));
     assert.equal(nameOf(again), "carol");
-    assert.equal((await signUpServer.administration.store.page({ offset: 0, size: 10 })).total, 1);
+    const { accounts } = await signUpServer.administration.store.page({ offset: 0, size: 100 });
+    assert.equal(accounts.filter(({ name }) => name === "carol").length, 1);
     for (const password of ["", "carol", "null"]) {
       const body = document("session", { name: "carol", password });
       assert.equal(
@@ -128,8 +131,8 @@ suite("header of a proxy", () => {
   });
 
   test("header: deleted account → no longer has access", async () => {
-    assert.equal((await server.call("DELETE", "/v1/me", as("bob"))).status, 204);
-    assert.equal(codeOf(await server.call("GET", "/v1/me", as("bob"))), "no-account");
+    assert.equal((await server.call("DELETE", "/v1/me", as("cleo"))).status, 204);
+    assert.equal(codeOf(await server.call("GET", "/v1/me", as("cleo"))), "no-account");
   });
 
   test("header: not configured → ignored", async () => {
