@@ -55,7 +55,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     node:timers/promises`,
   "src/http": `
     src/accounts src/apps src/config src/errors src/http/api src/http/apps src/http/auth src/http/page
-    src/http/wire src/jsonapi src/lists src/opml src/podcasts src/store src/util pino prom-client node:events
+    src/http/wire src/jsonapi src/opml src/podcasts src/store src/util pino prom-client node:events
     node:http node:net node:stream`,
   "src/cli": `
     client/src src/accounts src/apps src/config src/errors src/http src/http/api src/http/wire src/jsonapi
