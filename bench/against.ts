@@ -1,12 +1,21 @@
-import { writePoll } from "./apps.ts";
-import { adding, type Bench, type Contender, type PrepareWork, paging, partsOf, stopServers } from "./bench.ts";
-import type { Engine } from "./engines.ts";
-import type { Benchmarks } from "./lines.ts";
-import type { Measurement } from "./load.ts";
-import { makeToken, startEarmark, THIS_CHECKOUT } from "./processes.ts";
-import { costsOf } from "./rates.ts";
-import { compare, type Line, ratesOf, rowOf } from "./report.ts";
-import { addsOf, operate, readState, writeRequest } from "./sync.ts";
+import { costsOf } from "./adding-and-listing.ts";
+import {
+  adding,
+  type Bench,
+  type Benchmark,
+  type Benchmarks,
+  type Contender,
+  onEngines,
+  type PrepareWork,
+  paging,
+  partsOf,
+  stopServers,
+} from "./support/bench.ts";
+import type { Engine } from "./support/databases.ts";
+import type { Measurement } from "./support/load.ts";
+import { makeToken, startEarmark, THIS_CHECKOUT } from "./support/processes.ts";
+import { compare, type Line, ratesOf, rowOf } from "./support/report.ts";
+import { addsOf, operate, readState, writePoll, writeRequest } from "./syncing.ts";
 
 const LISTED = 10_000;
 const CHANGED = 100;
@@ -43,16 +52,18 @@ function askChanges(state: string, text: string, count: number) {
 
 /** Every rate of this checkout and of another one. */
 export function againstCheckout(other: string): Benchmarks {
-  const onEngine = (engine: "SQLite" | "PostgreSQL"): Benchmarks => {
-    const line = (name: string, prepare: PrepareWork, withToken: boolean): Benchmarks => ({
-      [`${engine}: ${name}${withToken ? ", with a token" : ""}`]: (bench, full) =>
-        compareCheckouts(bench, full, engine === "SQLite" ? bench.sqlite : bench.postgres, other, prepare, withToken),
-    });
-    const all = Object.entries({ ...ADDS, ...PAGES, ...SYNC }).map(([name, prepare]) => line(name, prepare, false));
-    const tokens = Object.entries({ ...ADDS, ...PAGES }).map(([name, prepare]) => line(name, prepare, true));
-    return Object.assign({}, ...all, ...tokens);
-  };
-  return { ...onEngine("SQLite"), ...onEngine("PostgreSQL") };
+  return onEngines((_, engineOf) => {
+    const all = ({ withToken }: { readonly withToken: boolean }, works: Readonly<Record<string, PrepareWork>>) =>
+      Object.entries(works).map(([name, prepare]): [string, Benchmark] => [
+        `${name}${withToken ? ", with a token" : ""}`,
+        (bench, full) => compareCheckouts(bench, full, engineOf(bench), other, prepare, withToken),
+      ]);
+    const rates = { ...ADDS, ...PAGES };
+    return Object.fromEntries([
+      ...all({ withToken: false }, { ...rates, ...SYNC }),
+      ...all({ withToken: true }, rates),
+    ]);
+  });
 }
 
 async function compareCheckouts(

@@ -1,25 +1,25 @@
 import { randomBytes } from "node:crypto";
 import { createDistributedDatabase, databaseOn, NODES } from "../test/support/citus.ts";
 import { query } from "../test/support/postgres-cluster.ts";
-import { writePoll } from "./apps.ts";
-import { adding, type Bench, type Contender, paging, stopServers } from "./bench.ts";
-import { settlePostgres } from "./prefill.ts";
-import { startEarmark } from "./processes.ts";
-import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
+import { adding, type Bench, type Benchmarks, type Contender, paging, stopServers } from "./support/bench.ts";
+import { settlePostgres } from "./support/databases.ts";
+import { startEarmark } from "./support/processes.ts";
+import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./support/report.ts";
+import { writePoll } from "./syncing.ts";
 
 const LISTED = 10_000;
 const CONNECTIONS = 16;
 /** Of each of the other users in the small and the large database. */
 const LIST_LENGTH = 1_000;
 
-export type ClusterWork = "adds, 100 per request" | "pages of 25" | "app polls";
+type ClusterWork = "adds, 100 per request" | "pages of 25" | "app polls";
 
 interface ClusterContender extends Contender {
   readonly url: string;
 }
 
 /** Compares a cluster with one server of the same version, which has an undistributed database. */
-export async function compareCluster(bench: Bench, name: string, kind: ClusterWork, target: Target): Promise<Line> {
+async function compareCluster(bench: Bench, name: string, kind: ClusterWork, target: Target): Promise<Line> {
   const databases = { cluster: await createDistributedDatabase(), "one server": await createDatabase() };
   const contenders = await Promise.all(
     Object.entries(databases).map(([name, url]) => contend(bench, name, url, kind, LISTED)),
@@ -28,12 +28,7 @@ export async function compareCluster(bench: Bench, name: string, kind: ClusterWo
 }
 
 /** Compares a large with a small database on the cluster. */
-export async function compareClusterSizes(
-  bench: Bench,
-  name: string,
-  kind: ClusterWork,
-  target: Target,
-): Promise<Line> {
+async function compareClusterSizes(bench: Bench, name: string, kind: ClusterWork, target: Target): Promise<Line> {
   const contenders: ClusterContender[] = [];
   for (const rows of bench.plan.rows.toReversed()) {
     const url = await createDistributedDatabase();
@@ -101,4 +96,18 @@ async function createDatabase(): Promise<string> {
 
 async function drop(url: string): Promise<void> {
   for (const node of NODES) await query(node, `drop database if exists ${new URL(url).pathname.slice(1)} with (force)`);
+}
+
+/** On the cluster at TEST_CITUS_URLS. */
+export const CLUSTER: Benchmarks = {
+  ...onCluster("adds, 100 per request", { atLeast: 0.4 }),
+  ...onCluster("pages of 25", { atLeast: 0.5 }),
+  "Citus: app polls": (bench, name) => compareCluster(bench, name, "app polls", { atLeast: 0.5 }),
+};
+
+function onCluster(kind: ClusterWork, target: Target): Benchmarks {
+  return {
+    [`Citus: ${kind}`]: (bench, name) => compareCluster(bench, name, kind, target),
+    [`Citus: ${kind}, by database size`]: (bench, name) => compareClusterSizes(bench, name, kind, { atMost: 1.5 }),
+  };
 }

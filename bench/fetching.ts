@@ -2,33 +2,32 @@ import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
-import { Fetcher } from "../src/podcasts/fetch/fetcher.ts";
-import type { Bench } from "./bench.ts";
-import type { Line, Row, Target } from "./report.ts";
-import { readCpuSeconds, readResidentMiB } from "./usage.ts";
+import {
+  adding,
+  type Bench,
+  type Benchmarks,
+  inTurns,
+  onEngines,
+  paging,
+  stopServers,
+  type Work,
+} from "./support/bench.ts";
+import type { Engine } from "./support/databases.ts";
+import { createFeed } from "./support/feed.ts";
+import type { FetchTask } from "./support/fetching-process.ts";
+import type { Measurement } from "./support/load.ts";
+import { readCpuSeconds, readResidentMiB } from "./support/machine.ts";
+import { type Server, startEarmark } from "./support/processes.ts";
+import { compare, type Line, p99sOf, type Row, rowOf, type Target } from "./support/report.ts";
+import { additionOf, operate } from "./syncing.ts";
 
-const FEED_BYTES = 2_000_000;
-const CONCURRENCY = 8;
 /** Feeds per round: enough for an accurate CPU time, which is counted in hundredths of a second. */
 const FEEDS = 200;
+const CONCURRENCY = 8;
 const SAMPLE_MS = 5;
-
-interface FetchTask {
-  readonly url: string;
-  readonly feeds: number;
-}
-
-export function createFeed(hasArtwork: boolean): Buffer {
-  const head = `<?xml version="1.0"?><rss><channel><title>Title</title><link>https://a.example/</link>
-    ${hasArtwork ? '<itunes:image href="/a.jpg"/>' : ""}<description>${"A podcast about something. ".repeat(20)}</description>`;
-  const item = `<item><title>Episode</title><guid>https://a.example/1</guid><pubDate>Mon, 16 Nov 2026 08:00:00 GMT</pubDate>
-    <enclosure url="https://a.example/1.mp3" length="1" type="audio/mpeg"/><itunes:duration>3600</itunes:duration>
-    <description><![CDATA[<p>${"What we talk about in this episode. ".repeat(40)}</p>]]></description></item>\n`;
-  const items = item.repeat(Math.ceil((FEED_BYTES - head.length) / item.length));
-  return Buffer.from(`${head}${items}</channel></rss>`);
-}
 
 /** Measures CPU time and memory of a process that fetches long feeds from this one. */
 export async function measureFetching(
@@ -69,12 +68,12 @@ async function measureFeed(
 ): Promise<Row> {
   const [cpu, memory]: [number[], number[]] = [[], []];
   for (let round = 0; round < plan.rounds; round += 1) {
-    const child = fork(fileURLToPath(import.meta.url), ["fetch"]);
+    const child = fork(fileURLToPath(new URL("support/fetching-process.ts", import.meta.url)));
     await once(child, "message");
     const idleMiB = readResidentMiB(child.pid ?? 0);
-    await run(child, { url, feeds: 2 * CONCURRENCY });
+    await run(child, { url, feeds: 2 * CONCURRENCY, concurrency: CONCURRENCY });
     const before = readCpuSeconds(child.pid ?? 0);
-    const peakMiB = await run(child, { url, feeds: FEEDS });
+    const peakMiB = await run(child, { url, feeds: FEEDS, concurrency: CONCURRENCY });
     cpu.push(((readCpuSeconds(child.pid ?? 0) - before) * 1_000) / FEEDS);
     memory.push(peakMiB - idleMiB);
     child.disconnect();
@@ -103,23 +102,77 @@ async function run(child: ChildProcess, task: FetchTask): Promise<number> {
   return peakMiB;
 }
 
-/** The process that is measured. */
-function serveTasks(): void {
-  const fetcher = new Fetcher({ networks: ["127.0.0.0/8"], userAgent: "Earmark" });
-  process.on("message", async ({ url, feeds }: FetchTask) => {
-    let [left, read] = [feeds, 0];
-    const work = async () => {
-      while (left > 0) {
-        left -= 1;
-        const outcome = await fetcher.fetchFeed({ url });
-        if (outcome.kind === "read" && outcome.metadata.title === "Title") read += 1;
-      }
-    };
-    await Promise.all(Array.from({ length: CONCURRENCY }, work));
-    process.send?.(read);
-  });
-  process.on("disconnect", () => void fetcher.close());
-  process.send?.("ready");
+const LISTED = 10_000;
+const PAGES: Work = { connections: 4, workload: paging(25, LISTED) };
+const ADDS: Work = { connections: 2, workload: adding(1) };
+/** Per round, each on a host of its own (Linux has all of 127.0.0.0/8). All rounds together fetch 2,100. */
+const FETCHED = 300;
+const STARTED = 20;
+const SETTINGS = { EARMARK_FETCH_FEEDS: "true", EARMARK_FETCH_NETWORKS: "127.0.0.0/8" };
+
+/** Reads pages and adds feeds on a server that fetches, and on one that does not. */
+export async function compareDuringFetching(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
+  const publisher = fork(fileURLToPath(new URL("support/publisher.ts", import.meta.url)));
+  const [port] = (await once(publisher, "message")) as [number];
+  const databases = [await engine.create(), await engine.create()] as const;
+  const servers = [await startEarmark(databases[0], { settings: SETTINGS }), await startEarmark(databases[1])] as const;
+  for (const server of servers) await bench.fillList(server, LISTED);
+  const contenders = servers.map((server) => ({ server, pages: [] as Measurement[], adds: [] as Measurement[] }));
+  for (let round = 0; round <= bench.plan.rounds; round += 1) {
+    for (const { server, pages, adds } of inTurns(contenders, round)) {
+      const isFetching = server === servers[0];
+      const before = await countOf(publisher);
+      if (isFetching) await subscribe(server, port, round);
+      while (isFetching && (await countOf(publisher)) < before + STARTED) await sleep(1);
+      const beside = bench.measureBeside(server, ADDS);
+      const run = await bench.measure(server, PAGES);
+      bench.otherLoad.finish();
+      const added = await beside;
+      const served = (await countOf(publisher)) - before;
+      if (isFetching && served >= FETCHED) throw new Error("all feeds were fetched before the measurement ended");
+      while (isFetching && (await countOf(publisher)) < before + FETCHED) await sleep(100);
+      if (round === 0) continue;
+      pages.push(run);
+      adds.push(added);
+    }
+  }
+  publisher.disconnect();
+  await stopServers(servers);
+  for (const database of databases) await engine.drop(database);
+  const [busy, idle] = contenders as [(typeof contenders)[0], (typeof contenders)[0]];
+  const slower = (kind: "pages" | "adds") =>
+    compare("times the p99 without fetching", p99sOf(busy[kind]), p99sOf(idle[kind]), target);
+  return {
+    name,
+    rows: [
+      rowOf("pages", 25, busy.pages, [slower("pages")]),
+      rowOf("pages, no fetching", 25, idle.pages),
+      rowOf("adds", 1, busy.adds, [slower("adds")]),
+      rowOf("adds, no fetching", 1, idle.adds),
+    ],
+  };
 }
 
-if (process.argv[2] === "fetch" && process.send !== undefined) serveTasks();
+async function subscribe({ port }: Server, publisherPort: number, round: number): Promise<void> {
+  const operations = Array.from({ length: FETCHED }, (_, index) => {
+    const feed_url = `http://127.1.${index >> 8}.${index & 255}:${publisherPort}/${round}`;
+    return additionOf(feed_url);
+  });
+  await operate(port, operations);
+}
+
+/** Number of feeds that have been requested. */
+async function countOf(publisher: ChildProcess): Promise<number> {
+  publisher.send("count");
+  const [count] = (await once(publisher, "message")) as [number];
+  return count;
+}
+
+export const FETCHING: Benchmarks = {
+  ...onEngines((_, engineOf) => ({
+    "pages of 25 and adds during fetches of 2 MB feeds": (bench, name) =>
+      compareDuringFetching(bench, name, engineOf(bench), { atMost: 1.5 }),
+  })),
+  "Fetching: feeds of 2 MB, 8 at a time": (bench, name) =>
+    measureFetching(bench, name, { cpu: { atMost: 10 }, memory: { atMost: 60 } }),
+};

@@ -1,11 +1,15 @@
 import { resolve } from "node:path";
 import { parseArgs } from "node:util";
 import { NODES } from "../test/support/citus.ts";
+import { ADDING_AND_LISTING } from "./adding-and-listing.ts";
 import { againstCheckout } from "./against.ts";
-import { Bench, FULL, QUICK } from "./bench.ts";
-import { CLUSTER, FETCHING, POSTGRES, SQLITE } from "./lines.ts";
-import { describeMachine } from "./machine.ts";
-import { drawLines, isReached, type Line } from "./report.ts";
+import { CLUSTER } from "./cluster.ts";
+import { FETCHING } from "./fetching.ts";
+import { Bench, type Benchmarks, FULL, QUICK } from "./support/bench.ts";
+import { describeMachine } from "./support/machine.ts";
+import { drawLines, isReached, type Line } from "./support/report.ts";
+import { SYNCING } from "./syncing.ts";
+import { UNDER_LOAD } from "./under-load.ts";
 
 const USAGE = `Measures Earmark against a baseline: a server that does the same work without any checks.
 Only ratios within one run are comparable; absolute figures depend on the machine.
@@ -13,9 +17,18 @@ Only ratios within one run are comparable; absolute figures depend on the machin
 Usage: npm run bench -- [--quick] [--only TEXT] [--against FOLDER]
 
   --quick           3 minutes instead of 40, with rough figures
-  --only TEXT       run only benchmarks whose name contains TEXT, such as "postgres"
+  --only TEXT       run only benchmarks whose name contains TEXT, such as "postgres", or one table of
+                    docs/performance.md: "adding and listing", "under load", "syncing" or "fetching"
   --against FOLDER  compare with another checkout of Earmark instead of the baseline
 `;
+
+/** The tables of docs/performance.md. */
+const TABLES = {
+  "adding and listing": ADDING_AND_LISTING,
+  "under load": UNDER_LOAD,
+  syncing: SYNCING,
+  fetching: FETCHING,
+};
 
 const { values: options } = parseArgs({
   options: {
@@ -32,9 +45,12 @@ function logProgress(message: string): void {
 
 async function run(bench: Bench): Promise<void> {
   const wanted = options.only.toLowerCase();
-  const own = { ...SQLITE, ...POSTGRES, ...FETCHING, ...(NODES.length > 0 ? CLUSTER : {}) };
-  const all = options.against === undefined ? own : againstCheckout(resolve(options.against));
-  const chosen = Object.entries(all).filter(([name]) => name.toLowerCase().includes(wanted));
+  const own = { ...TABLES, ...(NODES.length > 0 ? { cluster: CLUSTER } : {}) };
+  const tables: Readonly<Record<string, Benchmarks>> =
+    options.against === undefined ? own : { against: againstCheckout(resolve(options.against)) };
+  const chosen = Object.entries(tables).flatMap(([table, benchmarks]) =>
+    Object.entries(benchmarks).filter(([name]) => table === wanted || name.toLowerCase().includes(wanted)),
+  );
   if (chosen.length === 0) throw new Error(`No benchmark has "${options.only}" in its name.`);
   // Started first so that a missing PostgreSQL fails now and not after minutes of SQLite.
   if (chosen.some(([name]) => name.startsWith("PostgreSQL"))) await bench.postgresServer.start();

@@ -5,9 +5,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Page } from "playwright-core";
 import { launch, longTasks, slowCpu, type TestBrowser } from "../test/support/browser.ts";
 import { en, format } from "../test/support/words.ts";
-import { drawTable, show, summarize } from "./figures.ts";
-import { startEarmark } from "./processes.ts";
-import { additionOf, operate } from "./sync.ts";
+import { startEarmark } from "./support/processes.ts";
+import { drawTable, show, summarize } from "./support/report.ts";
+import { additionOf, operate } from "./syncing.ts";
 
 /** Measures the page in a browser: bytes transferred, time until the list is shown, long tasks. */
 

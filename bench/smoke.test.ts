@@ -1,9 +1,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { adding, Bench, type Plan, paging, QUICK } from "./bench.ts";
-import { summarize } from "./figures.ts";
-import { compareAccounts, compareSizes, compareWithBaseline } from "./rates.ts";
-import type { Line, Target } from "./report.ts";
+import { compareAccounts, compareSizes, compareWithBaseline } from "./adding-and-listing.ts";
+import { adding, Bench, type Plan, paging, QUICK } from "./support/bench.ts";
+import { type Line, summarize, type Target } from "./support/report.ts";
 
 /**
  * Some benchmarks in seconds, to notice when something has become several times slower. The median of alternating rounds

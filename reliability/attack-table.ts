@@ -1,4 +1,4 @@
-import { ATOMIC, PLAIN } from "../bench/requests.ts";
+import { ATOMIC, PLAIN } from "../bench/support/requests.ts";
 
 export interface Request {
   readonly method: "GET" | "POST";

@@ -1,6 +1,6 @@
 import { cpSync, rmSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { readPeakMiB } from "../bench/usage.ts";
+import { readPeakMiB } from "../bench/support/machine.ts";
 import { newToken, signUp } from "../test/support/accounts.ts";
 import type { RunningServer } from "../test/support/process.ts";
 import { ACCOUNT, ATTACKERS, ATTACKS, type Attack, add, type Headers, LISTS, PROXY, times } from "./attack-table.ts";

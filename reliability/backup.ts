@@ -1,6 +1,6 @@
 import { copyFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
-import { p99Of } from "../bench/figures.ts";
+import { p99Of } from "../bench/support/report.ts";
 import { KEPT_CHANGES } from "../src/lists/list.ts";
 import { engineFor } from "../src/store/open.ts";
 import { type Row, TABLES } from "../src/store/shared/tables.ts";

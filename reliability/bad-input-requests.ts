@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { ATOMIC, PLAIN } from "../bench/requests.ts";
+import { ATOMIC, PLAIN } from "../bench/support/requests.ts";
 import { oddBodies } from "../test/support/properties-documents.ts";
 
 /** Low limits, so that they are exceeded often. */

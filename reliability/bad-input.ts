@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { readPeakMiB, readResidentMiB } from "../bench/usage.ts";
+import { readPeakMiB, readResidentMiB } from "../bench/support/machine.ts";
 import { startPostgres } from "../test/support/postgres.ts";
 import type { RunningServer } from "../test/support/process.ts";
 import {

@@ -1,4 +1,4 @@
-import { ATOMIC } from "../bench/requests.ts";
+import { ATOMIC } from "../bench/support/requests.ts";
 import { add, MARK, operations, post, type Request, times, upload } from "./attack-table.ts";
 import type { AttackOrder, AttackReport } from "./support/attacker.ts";
 import { ClientProcess } from "./support/client-process.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { ATOMIC } from "../bench/requests.ts";
+import { ATOMIC } from "../bench/support/requests.ts";
 import { add, newId } from "../test/support/server.ts";
 import { addAll } from "./support/api.ts";
 import { type Findings, type ReliabilityTest, serve } from "./support/run.ts";

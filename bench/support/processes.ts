@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { ENVIRONMENT } from "../test/support/process.ts";
+import { ENVIRONMENT } from "../../test/support/process.ts";
 import type { Measurement, MeasureOrder, Order, Report, TimePagesOrder } from "./load.ts";
 
 export interface Server {
@@ -41,7 +41,7 @@ const WITH_ACCOUNTS = {
   EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "1000000000",
 };
 
-export const THIS_CHECKOUT = at("..");
+export const THIS_CHECKOUT = at("../..");
 
 export interface StartOptions {
   /** The root of the repository to run. */
@@ -97,8 +97,8 @@ function isUrl(database: string): boolean {
  * (`isSerial`), large ones in parallel; the faster variant is the baseline.
  */
 export async function startBaseline(database: string, isSerial: boolean): Promise<Server> {
-  const settings = { NODE_COMPILE_CACHE: at("../node_modules/.cache/earmark") };
-  const server = await startServer([at("baseline.ts"), database, isSerial ? "serial" : "parallel"], settings);
+  const settings = { NODE_COMPILE_CACHE: at("../../node_modules/.cache/earmark") };
+  const server = await startServer([at("../baseline/server.ts"), database, isSerial ? "serial" : "parallel"], settings);
   return { ...server, onPostgres: isUrl(database) };
 }
 

@@ -1,10 +1,10 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { createPostgres, createSqlite, type Engine } from "./engines.ts";
+import { createPostgres, createSqlite, type Engine, PostgresServer } from "./databases.ts";
 import type { Bound, Measurement, MeasureOrder } from "./load.ts";
-import { PostgresServer } from "./postgres.ts";
 import { killAll, type Load, type Server, startLoad, stopAll } from "./processes.ts";
+import type { Line } from "./report.ts";
 
 /** Durations and repetitions; the work of a benchmark is the same in every plan. */
 export interface Plan {
@@ -179,4 +179,18 @@ export function partsOf({ workload }: Work): number {
   if (workload.kind === "add") return workload.operations;
   if (workload.kind === "pages") return workload.size;
   return Math.max(1, workload.count);
+}
+
+/** Measures one benchmark, by its name. */
+export type Benchmark = (bench: Bench, name: string) => Promise<Line>;
+export type Benchmarks = Readonly<Record<string, Benchmark>>;
+export type EngineName = "SQLite" | "PostgreSQL";
+
+/** The same benchmarks on both engines; their names begin with that of the engine. */
+export function onEngines(create: (name: EngineName, engineOf: (bench: Bench) => Engine) => Benchmarks): Benchmarks {
+  const on = (name: EngineName) => {
+    const all = create(name, (bench) => (name === "SQLite" ? bench.sqlite : bench.postgres));
+    return Object.entries(all).map(([rest, measure]) => [`${name}: ${rest}`, measure] as const);
+  };
+  return Object.fromEntries([...on("SQLite"), ...on("PostgreSQL")]);
 }

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import pg from "pg";
-import type { Addition, Item } from "./baseline-store.ts";
+import type { Addition, Item } from "./sqlite.ts";
 
 /**
  * The baseline on PostgreSQL: one statement, and so one transaction, per group of requests. It has Earmark's columns and

@@ -1,8 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { ANY, adding, type Bench, inTurns, paging, stopServers, type Work } from "./bench.ts";
-import type { Measurement } from "./load.ts";
-import { type Server, startEarmark } from "./processes.ts";
-import { compare, type Line, p99sOf, ratesOf, rowOf, type Target } from "./report.ts";
+import { ANY, adding, type Bench, type Benchmarks, inTurns, paging, stopServers, type Work } from "./support/bench.ts";
+import type { Measurement } from "./support/load.ts";
+import { readPeakMiB, readResidentMiB } from "./support/machine.ts";
+import { type Server, startEarmark } from "./support/processes.ts";
+import { compare, type Line, p99sOf, ratesOf, rowOf, type Target } from "./support/report.ts";
 
 const LISTED = 10_000;
 const PAGES: Work = { connections: 32, workload: paging(25, LISTED) };
@@ -104,3 +105,28 @@ async function importFeeds({ port }: Server, round: number): Promise<void> {
   if (response.status !== 200 || !text.includes(`"added":${FEEDS},`) || !text.endsWith("]}"))
     throw new Error(`import failed (${response.status}): ${text.slice(0, 1_000)}`);
 }
+
+/** Requests of the maximum size that fit into the write queue at the same time: long ones may use three quarters of it. */
+const CONNECTIONS = 3;
+
+/** Resident memory after as many requests of the maximum size as the server can process. */
+export async function measureBulkMemory(bench: Bench, name: string, target: Target): Promise<Line> {
+  const work = { connections: CONNECTIONS, workload: adding(10_000) };
+  const server = await startEarmark(await bench.sqlite.create());
+  const run = await bench.measure(server, work, { ms: bench.plan.bulkMs, requests: ANY });
+  const comparisons = [
+    { what: "MiB afterwards", rounds: [readResidentMiB(server.pid)], target },
+    { what: "MiB at peak", rounds: [readPeakMiB(server.pid)] },
+  ];
+  await server.stop();
+  return { name, rows: [rowOf("Earmark", 10_000, [run], comparisons)] };
+}
+
+export const UNDER_LOAD: Benchmarks = {
+  "SQLite: pages of 25 during adds of 1,000 per request": (bench, name) =>
+    comparePagesDuringAdds(bench, name, { rate: { atLeast: 0.6 }, p99: { atMost: 3 }, adds: { atLeast: 0.5 } }),
+  "SQLite: pages of 25 during an import of 20,000 feeds": (bench, name) =>
+    comparePagesDuringImport(bench, name, { atMost: 3 }),
+  "SQLite: memory after a minute of adds, 10,000 per request": (bench, name) =>
+    measureBulkMemory(bench, name, { atMost: 300 }),
+};

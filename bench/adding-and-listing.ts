@@ -1,11 +1,24 @@
-import { ANY, adding, type Bench, type Contender, inTurns, paging, partsOf, stopServers, type Work } from "./bench.ts";
-import type { Engine } from "./engines.ts";
-import type { Measurement, TimePagesOrder } from "./load.ts";
-import { type Lists, prefill, prefillTokens, trim } from "./prefill.ts";
-import { makeToken, type Server, startBaseline, startEarmark } from "./processes.ts";
-import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./report.ts";
-import { requireSameResponses } from "./same-responses.ts";
-import { readCpuSeconds } from "./usage.ts";
+import {
+  ANY,
+  adding,
+  type Bench,
+  type Benchmark,
+  type Benchmarks,
+  type Contender,
+  type EngineName,
+  inTurns,
+  onEngines,
+  paging,
+  partsOf,
+  stopServers,
+  type Work,
+} from "./support/bench.ts";
+import { type Engine, type Lists, prefill, prefillTokens, trim } from "./support/databases.ts";
+import type { Measurement, TimePagesOrder } from "./support/load.ts";
+import { readCpuSeconds } from "./support/machine.ts";
+import { makeToken, type Server, startBaseline, startEarmark } from "./support/processes.ts";
+import { type Comparison, compare, type Line, ratesOf, rowOf, type Target } from "./support/report.ts";
+import { ATOMIC, PLAIN } from "./support/requests.ts";
 
 const LONG_LIST = 20_000;
 const LIST_LENGTH = 1_000;
@@ -247,3 +260,91 @@ async function makeFile(
   prefill(path, lists);
   return { path, tokens: prefillTokens(path, Math.min(USERS, lists.count)) };
 }
+
+const ADDITION = {
+  op: "add",
+  data: {
+    type: "subscription",
+    id: "ffffffff-0000-4000-8000-000000000000",
+    attributes: { feed_url: "https://feeds.example.com/first.xml" },
+  },
+};
+
+/** Throws unless all servers return the same bytes, except for timestamps and the state of the list. */
+export async function requireSameResponses(ports: readonly number[]): Promise<void> {
+  const body = JSON.stringify({ "atomic:operations": [ADDITION] });
+  const page = "/v1/subscriptions?page[number]=1&page[size]=25";
+  const responses = await Promise.all(
+    ports.map(async (port) => [
+      await ask(port, "/v1/operations", { method: "POST", headers: { "content-type": ATOMIC, accept: ATOMIC }, body }),
+      await ask(port, page, { headers: { accept: PLAIN } }),
+    ]),
+  );
+  const texts = responses.map((response) =>
+    response
+      .join("\n")
+      .replaceAll(/\d\d:\d\d:\d\d(\.\d+Z)?/g, "(time)")
+      .replaceAll(/^(etag|content-length): .*\n/gm, "")
+      .replaceAll(/,?"state(_before)?":"[^"]*"/g, "")
+      .replaceAll(/,"meta":\{\}/g, ""),
+  );
+  for (const text of texts) {
+    if (text !== texts[0])
+      throw new Error(`the baseline and Earmark return different responses:\n${texts.join("\n\n")}`);
+  }
+}
+
+/** Headers sorted by name, then the body. */
+async function ask(port: number, path: string, options: RequestInit): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${port}${path}`, options);
+  const headers = [...response.headers].map(([name, value]) => `${name}: ${value}\n`).sort();
+  return headers.join("") + (await response.text());
+}
+
+/** Length of the lists that pages are read from. */
+const LISTED = 10_000;
+const SINGLES: Work = { connections: 32, workload: adding(1) };
+const HUNDREDS: Work = { connections: 8, workload: adding(100) };
+const THOUSANDS: Work = { connections: 4, workload: adding(1_000) };
+const PAGES_OF_25: Work = { connections: 32, workload: paging(25, LISTED) };
+const PAGES_OF_100: Work = { connections: 32, workload: paging(100, LISTED) };
+
+type Kind = "singles" | "adds" | "pages" | "laterPages";
+const TARGETS: Readonly<Record<EngineName, Readonly<Record<Kind, Target>>>> = {
+  SQLite: { singles: { atLeast: 0.7 }, adds: { atLeast: 0.75 }, pages: { atLeast: 0.8 }, laterPages: { atMost: 5 } },
+  PostgreSQL: {
+    singles: { atLeast: 0.5 },
+    adds: { atLeast: 0.5 },
+    pages: { atLeast: 0.6 },
+    laterPages: { atMost: 10 },
+  },
+};
+
+const ON_ENGINES = onEngines((engine, engineOf) => {
+  const { singles, adds, pages, laterPages } = TARGETS[engine];
+  const baseline =
+    (work: Work, target: Target): Benchmark =>
+    (bench, name) =>
+      compareWithBaseline(bench, name, engineOf(bench), work, target);
+  const withToken =
+    (work: Work): Benchmark =>
+    (bench, name) =>
+      compareAccounts(bench, name, engineOf(bench), work, { atLeast: 0.8 });
+  return {
+    "adds, 1 per request": baseline(SINGLES, singles),
+    "adds, 100 per request": baseline(HUNDREDS, adds),
+    "adds, 1,000 per request": baseline(THOUSANDS, adds),
+    "pages of 25": baseline(PAGES_OF_25, pages),
+    "pages of 100": baseline(PAGES_OF_100, pages),
+    "a page of 25, list of 20,000": (bench, name) => comparePages(bench, name, engineOf(bench), laterPages),
+    "pages of 100 with podcasts": (bench, name) => comparePodcasts(bench, name, engineOf(bench), { atLeast: 0.5 }),
+    "adds, 1 per request, with a token": withToken(SINGLES),
+    "adds, 100 per request, with a token": withToken(HUNDREDS),
+    "pages of 25, with a token": withToken(PAGES_OF_25),
+  };
+});
+
+export const ADDING_AND_LISTING: Benchmarks = {
+  ...ON_ENGINES,
+  "SQLite: adds, 100 per request, by database size": (bench, name) => compareSizes(bench, name, { atMost: 1.5 }),
+};

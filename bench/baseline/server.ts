@@ -1,9 +1,9 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { Worker } from "node:worker_threads";
-import { PostgresBaseline } from "./baseline-postgres.ts";
-import { type Addition, BaselineStore, type Item } from "./baseline-store.ts";
-import { ATOMIC, PLAIN } from "./requests.ts";
+import { ATOMIC, PLAIN } from "../support/requests.ts";
+import { PostgresBaseline } from "./postgres.ts";
+import { type Addition, BaselineStore, type Item } from "./sqlite.ts";
 
 /**
  * The baseline: the same bytes and the same durability as Earmark, from bare node:http and node:sqlite or the same
@@ -49,7 +49,7 @@ function openSqlite(): Baseline {
 }
 
 function addInGroups(): Baseline["add"] {
-  const writer = new Worker(new URL("./baseline-writer.ts", import.meta.url), { workerData: database });
+  const writer = new Worker(new URL("./writer.ts", import.meta.url), { workerData: database });
   let onAdded: (added: Uint8Array) => void = () => undefined;
   writer.on("message", (added: Uint8Array) => onAdded(added));
   const write = (additions: readonly Addition[], done: (added: Uint8Array) => void) => {

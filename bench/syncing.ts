@@ -1,14 +1,22 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
-import { adding, type Bench, type Contender, paging, partsOf, type Work } from "./bench.ts";
-import type { Engine } from "./engines.ts";
-import type { Measurement } from "./load.ts";
-import { prefillTokens } from "./prefill.ts";
-import { startEarmark } from "./processes.ts";
-import { compare, type Line, p99sOf, ratesOf, rowOf, type Target } from "./report.ts";
-import { ATOMIC, PLAIN } from "./requests.ts";
-import { readResidentMiB } from "./usage.ts";
+import {
+  adding,
+  type Bench,
+  type Benchmarks,
+  type Contender,
+  onEngines,
+  paging,
+  partsOf,
+  type Work,
+} from "./support/bench.ts";
+import { type Engine, prefillTokens } from "./support/databases.ts";
+import type { Measurement } from "./support/load.ts";
+import { readCpuSeconds, readCpuSecondsOfAll, readResidentMiB } from "./support/machine.ts";
+import { startEarmark } from "./support/processes.ts";
+import { compare, type Line, p99sOf, ratesOf, rowOf, type Target } from "./support/report.ts";
+import { ATOMIC, PLAIN } from "./support/requests.ts";
 
 const CONNECTIONS = 16;
 const LONG_LIST = 100_000;
@@ -184,3 +192,69 @@ export async function operate(port: number, operations: readonly unknown[], toke
     throw new Error(`${response.status}: ${text.slice(0, 500)}`);
   return performance.now() - started;
 }
+
+const FEEDS = 100;
+const ACTIONS = 20_000;
+const LIST = "/api/2/subscriptions/ann/phone.json";
+const EPISODES = "/api/2/episodes/ann.json";
+
+/** CPU time of the server and its database for the first upload of a long history, and for reading it back. */
+export async function measureActions(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
+  const actions = Array.from({ length: ACTIONS }, (_, index) => ({
+    podcast: `https://feeds.example.com/shows/${index % FEEDS}/episodes.xml`,
+    episode: `https://media.example.com/shows/${index % FEEDS}/${index}.mp3`,
+    guid: `episode-${index}`,
+    action: "play",
+    device: "phone",
+    timestamp: "2026-01-01T10:00:00",
+    started: 0,
+    position: index,
+    total: ACTIONS,
+  }));
+  const body = JSON.stringify(actions);
+  const [up, down]: [number[], number[]] = [[], []];
+  for (let round = 1; round <= bench.plan.sizeRounds; round += 1) {
+    const database = await engine.create();
+    const server = await startEarmark(database);
+    const usage = () =>
+      readCpuSeconds(server.pid) + (server.onPostgres ? readCpuSecondsOfAll(bench.postgresServer.pid ?? 0) : 0);
+    const measure = async (into: number[], path: string, options: RequestInit) => {
+      const before = usage();
+      const response = await fetch(`http://127.0.0.1:${server.port}${path}`, options);
+      const text = await response.text();
+      if (response.status !== 200) throw new Error(`${response.status}: ${text.slice(0, 500)}`);
+      into.push(usage() - before);
+      return JSON.parse(text);
+    };
+    await measure(up, EPISODES, { method: "POST", body });
+    const { actions: read } = await measure(down, `${EPISODES}?since=0`, {});
+    if (read.length !== ACTIONS) throw new Error(`${read.length} actions of ${ACTIONS}`);
+    await server.stop();
+    await engine.drop(database);
+  }
+  const comparisons = [
+    { what: "s of CPU to upload", rounds: up, target },
+    { what: "s of CPU to read back", rounds: down, target },
+  ];
+  return { name, rows: [{ name: "Earmark", comparisons }] };
+}
+
+/** A poll of an app that has everything. */
+export async function writePoll(port: number): Promise<Work["workload"]> {
+  const response = await fetch(`http://127.0.0.1:${port}${LIST}?since=0`);
+  const { timestamp } = (await response.json()) as { timestamp: number };
+  const target = `${LIST}?since=${timestamp}`;
+  const request = `GET ${target} HTTP/1.1\r\nHost: 127.0.0.1\r\nCookie: sessionid=local.phone\r\n\r\n`;
+  return { kind: "same", request, text: '"add":[]', count: 1 };
+}
+
+export const SYNCING: Benchmarks = {
+  ...onEngines((_, engineOf) => ({
+    "apps, 20,000 episode actions": (bench, name) => measureActions(bench, name, engineOf(bench), { atMost: 1 }),
+    "changes, list of 100,000": (bench, name) =>
+      compareChanges(bench, name, engineOf(bench), { nothing: { atLeast: 1 }, some: { atMost: 1.5 } }),
+    "removals, 1,000 per request": (bench, name) => compareRemovals(bench, name, engineOf(bench), { atLeast: 0.5 }),
+  })),
+  "SQLite: 5,000 event streams": (bench, name) =>
+    measureStreams(bench, name, { mib: { atMost: 100 }, seconds: { atMost: 1 }, p99: { atMost: 1.5 } }),
+};

@@ -1,6 +1,98 @@
+import type { ChildProcess } from "node:child_process";
 import { hash, randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { query } from "../test/support/postgres-cluster.ts";
+import { freePort, launch, makeCluster, query, urlOf } from "../../test/support/postgres-cluster.ts";
+
+/** A database engine under test. Databases are given as a file path or a URL. */
+export interface Engine {
+  /** Creates an empty database and returns its path or URL. */
+  create(): Promise<string>;
+  drop(database: string): Promise<void>;
+  /** Adds a podcast for every feed, after Earmark has stopped. */
+  addPodcasts(database: string): Promise<void>;
+  /** Runs pending maintenance before a read-only measurement. */
+  settle(database: string): Promise<void>;
+}
+
+export function createSqlite(folder: string): Engine {
+  let files = 0;
+  return {
+    async create() {
+      files += 1;
+      return join(folder, `${files}.db`);
+    },
+    async drop() {},
+    async addPodcasts(path) {
+      const database = new DatabaseSync(path);
+      // A podcast without subscribers would be erased on start.
+      database.exec(`${addPodcastsQuery("")}; insert into subscribers select feed, user_id from subscriptions`);
+      database.close();
+    },
+    async settle() {},
+  };
+}
+
+export function createPostgres(server: PostgresServer): Engine {
+  return {
+    create: () => server.create(),
+    drop: (url) => server.drop(url),
+    addPodcasts: async (url) => void (await query(url, addPodcastsQuery("earmark."))),
+    settle: settlePostgres,
+  };
+}
+
+/** A server with its durable defaults, in `folder`. */
+export class PostgresServer {
+  readonly #folder: string;
+  #url = "";
+  #child: ChildProcess | undefined;
+
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  async start(): Promise<void> {
+    const port = await freePort();
+    this.#child = await launch(makeCluster(join(this.#folder, "postgres")), port);
+    this.#url = urlOf(port, "postgres");
+  }
+
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
+  /** Undefined when PostgreSQL was not needed. */
+  async version(): Promise<string | undefined> {
+    if (this.#url === "") return undefined;
+    const [row] = await query(this.#url, "show server_version");
+    return String(row?.["server_version"]);
+  }
+
+  async create(): Promise<string> {
+    const name = `earmark_bench_${randomBytes(6).toString("hex")}`;
+    await query(this.#url, `create database ${name}`);
+    return Object.assign(new URL(this.#url), { pathname: name }).href;
+  }
+
+  /** At once, because autovacuum of an unused database would disturb later measurements. */
+  async drop(url: string): Promise<void> {
+    await query(this.#url, `drop database ${new URL(url).pathname.slice(1)} with (force)`);
+  }
+
+  async stop(): Promise<void> {
+    if (this.#child === undefined || this.#child.exitCode !== null) return;
+    const exit = once(this.#child, "exit");
+    this.kill();
+    await exit;
+  }
+
+  /** SIGQUIT ends its child processes too, which SIGKILL would not. */
+  kill(): void {
+    this.#child?.kill("SIGQUIT");
+  }
+}
 
 /** `count` lists of `length` subscriptions each; the local user's list is number 1. */
 export interface Lists {

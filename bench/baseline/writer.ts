@@ -1,5 +1,5 @@
 import { parentPort, workerData } from "node:worker_threads";
-import { type Addition, BaselineStore } from "./baseline-store.ts";
+import { type Addition, BaselineStore } from "./sqlite.ts";
 
 /** The writer thread of the baseline: one transaction per group. */
 const store = new BaselineStore(workerData as string);
