@@ -51,7 +51,8 @@ export interface VerifiedCredential extends Credential {
 export class Accounts {
   readonly store: AccountStore;
   readonly #isSignUpOpen: boolean;
-  readonly #cache = new CredentialCache<VerifiedCredential>();
+  readonly #credentials = new CredentialCache<VerifiedCredential>();
+  readonly #accounts = new CredentialCache<StoredAccount>();
   readonly #failedGuesses: FailedGuesses;
   readonly #attempts: Attempts;
 
@@ -70,7 +71,7 @@ export class Accounts {
   /** The same, given the hash of the secret, for callers that have already verified the secret in another way. */
   async verifyHash(hash: string, kind: CredentialKind, at: Date): Promise<VerifiedCredential | undefined> {
     const find = () => this.verifyUncached(hash, kind, at);
-    const credential = await this.#cache.get(`${kind} ${hash}`, find);
+    const credential = await this.#credentials.get(`${kind} ${hash}`, find);
     // A cached session may look expired only because its last use is newer than the cached one.
     return credential === undefined || isValidAt(credential, at) ? credential : find();
   }
@@ -83,6 +84,26 @@ export class Accounts {
       this.store.touchCredential(hash, at).catch(() => undefined); // Not awaited, and harmless if it fails.
     }
     return { ...credential, hash };
+  }
+
+  /** `store.get` from the cache. */
+  getCached(user: UserId): Promise<StoredAccount | undefined> {
+    return this.#accounts.get(String(user), () => this.store.get(user));
+  }
+
+  /** `store.find` from the cache, for an account with a password. */
+  findCached(name: string): Promise<StoredAccount | undefined> {
+    return this.#accounts.get(`name ${name}`, () => this.store.find(name, ""));
+  }
+
+  /**
+   * A revocation is confirmed only after this: it takes effect at once in this process, and when this resolves, in every
+   * other one.
+   */
+  async forgetCached(): Promise<void> {
+    this.#credentials.clear();
+    this.#accounts.clear();
+    await waitForCachesToExpire();
   }
 
   /** Opens a session. */
@@ -225,7 +246,7 @@ export class Accounts {
   /** Deletes the account of the caller, or of another user, with everything that belongs to it. */
   async delete(caller: Caller, at: Date, user = caller.user): Promise<AccountRefusal | undefined> {
     const outcome = await this.store.delete(caller, at, user);
-    await waitForCachesToExpire();
+    await this.forgetCached();
     return outcome === "deleted" ? undefined : refuse({ reason: outcome });
   }
 
@@ -296,7 +317,7 @@ export class Accounts {
       return refuse({ reason: "invalid", member: "password", detail: `The password ${problem}` });
     const passwordHash = await hashPassword(password, network);
     const isSet = await this.store.setPassword(caller, { passwordHash, ...options }, at);
-    await waitForCachesToExpire();
+    await this.forgetCached();
     if (isSet) return { passwordHash };
     // The account was deleted or its password changed meanwhile.
     return refuse({ reason: options.expectedHash === undefined ? "gone" : "wrong-password" });
@@ -321,7 +342,7 @@ export class Accounts {
   ): Promise<boolean> {
     const sessionsToEnd = rulesOf(kind).endsSessions ? { except: keepSession } : undefined;
     const isRemoved = await this.store.removeCredential(caller, kind, id, at, sessionsToEnd);
-    await waitForCachesToExpire();
+    await this.forgetCached();
     return isRemoved;
   }
 

@@ -2,7 +2,6 @@ import { type Credential, type IssuedCredential, NOBODY } from "./account-store.
 import { type Accounts, addMs } from "./accounts.ts";
 import type { AdminAction, AdministrationStore } from "./administration-store.ts";
 import { asUser, type Caller, type UserId } from "./caller.ts";
-import { waitForCachesToExpire } from "./credential-cache.ts";
 import { type AccountRefusal, isAccountRefusal, refuse } from "./refusals.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -31,7 +30,7 @@ export class Administration {
   /** Once it resolves, the change is in effect in every process. */
   async change(caller: Caller, user: UserId, action: AdminAction, at: Date): Promise<AccountRefusal | undefined> {
     const outcome = await this.store.change(caller, user, action, at);
-    await waitForCachesToExpire();
+    await this.#accounts.forgetCached();
     return outcome === "done" ? undefined : refuse({ reason: outcome });
   }
 

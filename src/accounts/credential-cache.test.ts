@@ -13,7 +13,7 @@ function createCache(values: readonly (string | Error | undefined)[] = []) {
     if (value instanceof Error) throw value;
     return value;
   };
-  return { time, get: (key = "key") => cache.get(key, read), reads: () => reads };
+  return { time, get: (key = "key") => cache.get(key, read), clear: () => cache.clear(), reads: () => reads };
 }
 
 test("credential cache: read less than 50 ms ago → not read again", async () => {
@@ -34,6 +34,15 @@ test("credential cache: several requests during a read → one read", async () =
   const { get, reads } = createCache();
   assert.deepEqual(await Promise.all([get(), get(), get()]), ["read 1", "read 1", "read 1"]);
   assert.equal(reads(), 1);
+});
+
+test("credential cache: cleared, also during a read → read again", async () => {
+  const { get, clear } = createCache();
+  const before = get();
+  clear();
+  assert.deepEqual(await Promise.all([before, get()]), ["read 1", "read 2"]);
+  clear();
+  assert.equal(await get(), "read 3");
 });
 
 test("credential cache: a slow read → its age counts from its start", async () => {

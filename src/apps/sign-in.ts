@@ -2,7 +2,6 @@ import { createHmac, randomBytes } from "node:crypto";
 import type { Account, StoredAccount } from "../accounts/account-store.ts";
 import { type Accounts, type PasswordAttempt, TOKEN_PREFIX, type VerifiedCredential } from "../accounts/accounts.ts";
 import type { UserId } from "../accounts/caller.ts";
-import { CredentialCache } from "../accounts/credential-cache.ts";
 import { readName } from "../accounts/names.ts";
 import { type AccountRefusal, isAccountRefusal, refuse } from "../accounts/refusals.ts";
 import { Signatures } from "../accounts/signatures.ts";
@@ -45,7 +44,6 @@ export interface AppSession {
 export class AppSignIn {
   readonly signatures: Signatures;
   readonly #accounts: Accounts;
-  readonly #accountCache = new CredentialCache<StoredAccount>();
   readonly #passwordKey = randomBytes(32);
   /** When the verification of each password expires. The keys are HMACs that only this process can compute. */
   readonly #verifiedUntil = new Map<string, number>();
@@ -74,10 +72,7 @@ export class AppSignIn {
 
   async #verifyPassword(attempt: PasswordAttempt, at: Date): Promise<StoredAccount | AccountRefusal> {
     const name = readName(attempt.name);
-    const found =
-      name === undefined
-        ? undefined
-        : await this.#accountCache.get(`name ${name}`, () => this.#accounts.store.find(name, ""));
+    const found = name === undefined ? undefined : await this.#accounts.findCached(name);
     if (found === undefined || found.passwordHash === "" || found.account.disabledAt !== undefined)
       return this.#accounts.checkPassword(attempt, at);
     // Includes the stored hash, so that changing the password invalidates the entry.
@@ -101,12 +96,8 @@ export class AppSignIn {
     this.#verifiedUntil.set(key, at.getTime() + PASSWORD_MS);
   }
 
-  #get(user: UserId): Promise<StoredAccount | undefined> {
-    return this.#accountCache.get(String(user), () => this.#accounts.store.get(user));
-  }
-
   async #userOf(token: VerifiedCredential): Promise<AppUser | undefined> {
-    const found = await this.#get(token.user);
+    const found = await this.#accounts.getCached(token.user);
     // Not the token's hash: if an app login is approved again after a revocation, the new token has the same hash.
     return found && { account: found.account, token, credentialVersion: token.id };
   }
@@ -137,7 +128,7 @@ export class AppSignIn {
   }
 
   async #userWithPassword(user: UserId): Promise<AppUser | undefined> {
-    const found = await this.#get(user);
+    const found = await this.#accounts.getCached(user);
     const isUsable = found !== undefined && found.passwordHash !== "" && found.account.disabledAt === undefined;
     return isUsable ? toUser(found) : undefined;
   }
