@@ -298,7 +298,7 @@ test("secrets: the database file → contains nothing that grants access", async
   };
   assert.ok(assertKept("while the server runs").includes("earmark.db-wal"));
 
-  const values = valuesOf(`${folder}/earmark.db`, ["credentials", "accounts", "identities"]);
+  const values = valuesOf(`${folder}/earmark.db`, ["credentials", "accounts", "names"]);
   assert.ok(values.length > 30, `${values.length} values`);
   const inHeader = values.flat().filter((value) => /^[!-~]+( [!-~]+)*$/.test(value));
   let tried = 0;

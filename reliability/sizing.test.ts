@@ -54,12 +54,11 @@ const TIME = "1750000000000 + n";
 const VALUES: Readonly<Record<string, string>> = {
   lists: `${LONE_USER}, 50, 50, 0`,
   accounts: `${LONE_USER}, ${TIME}, 'name-' || n, '', repeat('p', 96), 0, 0, ${TIME}`,
-  identities: `gen_random_uuid(), ${LONE_USER}`,
+  names: `gen_random_uuid(), ${LONE_USER}`,
   credentials: `sha256(n::text::bytea), ${USER}, gen_random_uuid(), ${TIME}, ${TIME}, 0, 'token', 'write', 'AntennaPod'`,
   credential_users: `sha256(n::text::bytea), ${USER}`,
   subscriptions: `${USER}, n % 50, gen_random_uuid(), gen_random_uuid(), ${TIME}, 4711, ${FEED_URL}, 0, null, null`,
   removals: `${USER}, n % 50, gen_random_uuid(), ${TIME}, 4711, 1, ${FEED_URL}`,
-  gaps: `${LONE_USER}, '\\x0102'`,
   devices: `${USER}, 'phone-' || n % 50, 'My phone', 'mobile', 'AntennaPod/3.9.0', ${TIME}`,
   sync_marks: `${USER}, 'feeds', ${TIME}, n % 50`,
   sync_clients: `${USER}, 'feeds', 'client-' || n % 50, 10, 1750000000, 0, ${TIME}`,

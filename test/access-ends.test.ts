@@ -60,13 +60,21 @@ async function newPerson(): Promise<Person> {
   assert.ok(typeof user === "number");
   const open = async (kind: Credential["kind"]) => {
     const secret = `${kind === "token" ? "emk_" : ""}${randomUUID()}`;
-    const label = kind === "passkey" ? JSON.stringify(["phone", "AA", "AA", 0]) : "";
-    const credential = { id: randomUUID(), kind, user, scope: "write", label, createdAt: clock.now } as const;
+    const passkey = kind === "passkey" ? { id: "AA", publicKey: "AA", counter: 0 } : undefined;
+    const credential = {
+      id: randomUUID(),
+      kind,
+      user,
+      scope: "write",
+      label: "",
+      createdAt: clock.now,
+      passkey,
+    } as const;
     const added = { ...credential, usedAt: clock.now, expiresAt: undefined };
     await store.accounts.addCredential(asUser(user), { credential: added, hash: hashSecret(secret) });
     return { id: credential.id, headers: kind === "token" ? bearer(secret) : cookie(secret) };
   };
-  const methods = { passkey: await open("passkey"), identity: await open("identity") };
+  const methods = { passkey: await open("passkey"), identity: await open("linked-user") };
   const person = { user, name, token: await open("token"), session: await open("session"), ...methods };
   return { ...person, other: (await open("session")).headers };
 }
@@ -81,7 +89,7 @@ async function everythingOf({ user }: Person) {
     sessions: await store.accounts.listCredentials(user, "session"),
     passkeys: await store.accounts.listCredentials(user, "passkey"),
     challenges: await store.accounts.listCredentials(user, "used-challenge"),
-    identities: await store.accounts.listCredentials(user, "identity"),
+    identities: await store.accounts.listCredentials(user, "linked-user"),
   };
 }
 
@@ -141,7 +149,7 @@ const COMMANDS: typeof ENDS = {
 async function requestOf(who: Person, url: string, method: string, way: Way, headers: Headers): Promise<string> {
   const own = async () => {
     const [, kind = "session"] = /(token|passkey|identit)/.exec(url) ?? [];
-    const kinds = { token: "token", passkey: "passkey", identit: "identity", session: "session" } as const;
+    const kinds = { token: "token", passkey: "passkey", identit: "linked-user", session: "session" } as const;
     const [target] = await store.accounts.listCredentials(who.user, kinds[kind as keyof typeof kinds]);
     return target?.id ?? "";
   };

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { openStore } from "../src/store/open.ts";
 import { json } from "./support/browser-requests.ts";
 import { runInProcess, serveInProcess } from "./support/commands.ts";
 import { sharedPostgres } from "./support/postgres.ts";
@@ -107,3 +108,33 @@ for (const [engine, { create, execute, setVersion }] of Object.entries(ENGINES))
     }
   });
 }
+
+test("upgrade: passkeys and linked users of 0.2.0 → in columns and under a name of their own", async () => {
+  const label = JSON.stringify(["Phone", "credential-id", "public-key", 7]);
+  const hashes = { passkey: "a1".repeat(32), identity: "b2".repeat(32) };
+  for (const [engine, { create, execute }] of Object.entries(ENGINES)) {
+    const url = await create();
+    await execute(url, readFileSync(join(FOLDER, `0.2.0-${engine}.sql`), "utf8"));
+    const [table, bytes, id] =
+      engine === "sqlite"
+        ? ["credentials", (hex: string) => `x'${hex}'`, (hex: string) => `x'${hex.slice(0, 32)}'`]
+        : ["earmark.credentials", (hex: string) => `'\\x${hex}'`, (hex: string) => `'${hex.slice(0, 32)}'`];
+    for (const [kind, hash] of Object.entries(hashes)) {
+      await execute(
+        url,
+        `insert into ${table} (hash, user_id, id, kind, scope, label, created_at, used_at, expires_at)
+         select ${bytes(hash)}, user_id, ${id(hash)}, '${kind}', 'write', '${kind === "passkey" ? label : "Ann at work"}', 1, 0, 0
+         from ${table.replace("credentials", "accounts")} where name = 'ann'`,
+      );
+    }
+    const store = await openStore(url, { connections: 1 });
+    const ann = await store.accounts.find("ann", "");
+    const user = ann?.account.user ?? 0;
+    const [passkey] = await store.accounts.listCredentials(user, "passkey");
+    assert.equal(passkey?.label, "Phone");
+    assert.deepEqual(passkey?.passkey, { id: "credential-id", publicKey: "public-key", counter: 7 });
+    const [linked] = await store.accounts.listCredentials(user, "linked-user");
+    assert.equal(linked?.label, "Ann at work");
+    await store.close();
+  }
+});

@@ -19,14 +19,22 @@ export interface Credential {
   /** `NOBODY` for an invitation, a setup link or a signing key. */
   readonly user: UserId;
   readonly scope: Scope;
-  /**
-   * The name of an app or browser, or the note of an invitation; for a passkey, it also contains the public key and
-   * counter.
-   */
+  /** The name of an app, a browser or a passkey, or the note of an invitation. */
   readonly label: string;
   readonly createdAt: Date;
   readonly usedAt: Date | undefined;
   readonly expiresAt: Date | undefined;
+  /** Only of a passkey. */
+  readonly passkey?: PublicKey | undefined;
+}
+
+/** What verifies the signatures of a passkey. */
+export interface PublicKey {
+  /** The id by which the browser and the authenticator know it. */
+  readonly id: string;
+  readonly publicKey: string;
+  /** Signature counter; stays 0 if the authenticator has none. */
+  readonly counter: number;
 }
 
 export type RequestedCredential = Omit<Credential, "id" | "createdAt" | "usedAt">;
@@ -170,8 +178,8 @@ export interface AccountStore {
     at: Date,
     sessionsToEnd?: SessionsToEnd,
   ): Promise<boolean>;
-  /** False, without a change, if the label is no longer `expected`. */
-  replaceLabel(hash: string, expected: string, label: string): Promise<boolean>;
+  /** Of a passkey. False, without a change, if the counter is no longer `expected`. */
+  replaceCounter(hash: string, expected: number, counter: number): Promise<boolean>;
   /** Records when a credential was last used. */
   touchCredential(hash: string, at: Date): Promise<void>;
   /**

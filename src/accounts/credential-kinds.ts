@@ -15,13 +15,13 @@ interface CredentialRules {
   readonly created?: AuditAction;
   readonly revoked?: AuditAction;
   /** What it gives access as, if it does, when a backup is restored. */
-  readonly inBackups?: "token" | "session" | "invitation" | "passkey" | "identity";
+  readonly inBackups?: "token" | "session" | "invitation" | "passkey" | "linked-user";
 }
 
 /**
  * Everything that is accepted instead of a password, and its rules. Only the hash of a secret is stored. Kinds without a
  * secret store another hash or a key: `signing-key` a public key (`signatures.ts`), `denied-login` the hash that the token
- * would have had, `passkey` and `used-challenge` hashes of public values (`passkeys.ts`), `identity` the hash of an identity
+ * would have had, `passkey` and `used-challenge` hashes of public values (`passkeys.ts`), `linked-user` the hash of an identity
  * provider's user (`linked-users.ts`).
  */
 export const CREDENTIAL_KINDS = {
@@ -36,7 +36,7 @@ export const CREDENTIAL_KINDS = {
   "disabled-token": { max: 100, endsWithPassword: "if-asked" },
   session: { max: 100, endsWithPassword: "always", isManagedByUser: true, inBackups: "session" },
   passkey: { max: 20, isManagedByUser: true, endsSessions: true, inBackups: "passkey" },
-  identity: { max: 10, isManagedByUser: true, endsSessions: true, inBackups: "identity" },
+  "linked-user": { max: 10, isManagedByUser: true, endsSessions: true, inBackups: "linked-user" },
   "password-reset": { max: 10, endsWithPassword: "always", created: "reset-link-created", inBackups: "invitation" },
   invitation: { max: 1_000, created: "invitation-created", revoked: "invitation-revoked", inBackups: "invitation" },
   /** Creates the first account. */

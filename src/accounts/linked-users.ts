@@ -11,7 +11,7 @@ export interface OidcUser {
 
 /** The account that such a user signs in to. */
 export interface OidcAccount extends StoredAccount {
-  /** Hash of the `identity` credential that links it, if it is linked. Access ends when that credential is removed. */
+  /** Hash of the `linked-user` credential that links it, if it is linked. Access ends when that credential is removed. */
   readonly linkHash: string | undefined;
 }
 
@@ -27,7 +27,7 @@ export async function findOidcAccount(
   address: string | undefined,
   at: Date,
 ): Promise<OidcAccount | undefined> {
-  const link = await accounts.verifyHash(hashOidcUser({ issuer, subject }), "identity", at);
+  const link = await accounts.verifyHash(hashOidcUser({ issuer, subject }), "linked-user", at);
   const found = await (link ? accounts.store.get(link.user) : accounts.findOrCreate(subject, issuer, address, at));
   return found && { ...found, linkHash: link?.hash };
 }
@@ -44,7 +44,7 @@ export async function linkUser(
   const owner = await findOidcAccount(accounts, oidcUser, undefined, at);
   if (owner !== undefined && owner.account.user !== user) return refuse({ reason: "identity-taken" });
   const hash = hashOidcUser(oidcUser);
-  const link = { kind: "identity", user, scope: "write", label: shorten(label), expiresAt: undefined } as const;
+  const link = { kind: "linked-user", user, scope: "write", label: shorten(label), expiresAt: undefined } as const;
   const added = await accounts.addCredential(caller, link, hash, at);
   if (!isAccountRefusal(added) || added.reason !== "gone") return added;
   const existing = await accounts.store.findCredential(hash);

@@ -1,5 +1,5 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON, WebAuthnCredential } from "@simplewebauthn/server";
-import type { Account, Credential, IssuedCredential } from "./account-store.ts";
+import type { Account, Credential, IssuedCredential, PublicKey } from "./account-store.ts";
 import { type Accounts, hashSecret, type VerifiedCredential } from "./accounts.ts";
 import type { Networks } from "./attempts.ts";
 import { asUser, type Caller, type UserId } from "./caller.ts";
@@ -22,23 +22,8 @@ export interface Site {
   readonly origins: readonly string[];
 }
 
-export interface Passkey {
-  readonly credential: Credential;
-  readonly name: string;
-}
-
-interface StoredPasskey {
-  readonly name: string;
-  /** The id by which the browser and the authenticator know it. */
-  readonly id: string;
-  readonly publicKey: string;
-  /** Signature counter; stays 0 if the authenticator has none. */
-  readonly counter: number;
-}
-
 /**
- * Passkeys (WebAuthn) sign in without a name or password. Each is a credential whose label contains its public key. A
- * challenge is a ticket; it is stored only when its response has been verified, so that it works once.
+ * Passkeys (WebAuthn) sign in without a name or password. Each is a credential. A challenge is a ticket; it is stored only when its response has been verified, so that it works once.
  */
 export class Passkeys {
   readonly #accounts: Accounts;
@@ -58,7 +43,7 @@ export class Passkeys {
       challenge: await this.#newChallenge(String(user), at),
       pubKeyCredParams: ALGORITHMS.map((alg) => ({ type: "public-key", alg })),
       timeout: CHALLENGE_MS,
-      excludeCredentials: passkeys.map(({ label }) => ({ type: "public-key", id: readStored(label).id })),
+      excludeCredentials: passkeys.map(({ passkey }) => ({ type: "public-key", id: passkey?.id })),
       authenticatorSelection: { residentKey: "required", requireResidentKey: true, userVerification: "required" },
       attestation: "none",
     };
@@ -74,16 +59,15 @@ export class Passkeys {
     caller: Caller,
     { name, response, site }: { readonly name: string; readonly response: unknown; readonly site: Site },
     at: Date,
-  ): Promise<Passkey | AccountRefusal> {
+  ): Promise<Credential | AccountRefusal> {
     const { user } = caller;
     const challenge = this.#expectChallenge(String(user), at);
     const created = await verifyRegistration(response, site, challenge.check);
     if (created === undefined || !(await challenge.use(caller))) return refuse({ reason: "invalid-passkey" });
-    const label = writeStored({ name, ...created });
-    const passkey = { kind: "passkey", user, scope: "write", label, expiresAt: undefined } as const;
+    const requested = { kind: "passkey", user, scope: "write", label: name, expiresAt: undefined } as const;
+    const passkey = { ...requested, passkey: created };
     const added = await this.#accounts.addCredential(caller, passkey, hashId(created.id), at);
-    if (!isAccountRefusal(added)) return { credential: added, name };
-    return added.reason === "gone" ? refuse({ reason: "invalid-passkey" }) : added;
+    return isAccountRefusal(added) && added.reason === "gone" ? refuse({ reason: "invalid-passkey" }) : added;
   }
 
   async signIn(
@@ -93,24 +77,17 @@ export class Passkeys {
     const tooOften = await this.#accounts.countAttempt(networks, at);
     if (tooOften !== undefined) return tooOften;
     const found = await this.#find(response, at);
-    if (found === undefined) return refuse({ reason: "invalid-passkey" });
-    const { user, hash } = found;
-    const stored = readStored(found.label);
+    if (found?.passkey === undefined) return refuse({ reason: "invalid-passkey" });
+    const { user, hash, passkey } = found;
     const challenge = this.#expectChallenge("", at);
-    const counter = await verifyAuthentication(response, stored, user, site, challenge.check);
+    const counter = await verifyAuthentication(response, passkey, user, site, challenge.check);
     // Only the owner may learn that the account is disabled.
     if (counter !== undefined && (await this.#accounts.get(user))?.disabledAt !== undefined)
       return refuse({ reason: "disabled" });
     if (counter === undefined || !(await challenge.use({ ...asUser(user), credentialHash: hash })))
       return refuse({ reason: "invalid-passkey" });
-    if (counter !== stored.counter) {
-      const isReplaced = await this.#accounts.store.replaceLabel(
-        hash,
-        found.label,
-        writeStored({ ...stored, counter }),
-      );
-      if (!isReplaced) return refuse({ reason: "invalid-passkey" });
-    }
+    if (counter !== passkey.counter && !(await this.#accounts.store.replaceCounter(hash, passkey.counter, counter)))
+      return refuse({ reason: "invalid-passkey" });
     return this.#accounts.openSession({ user }, { credentialHash: hash }, label, at);
   }
 
@@ -119,10 +96,6 @@ export class Passkeys {
     if (typeof id !== "string" || id.length > MAX_CREDENTIAL_ID) return undefined;
     // Not from the cache: the counter must be current.
     return this.#accounts.verifyUncached(hashId(id), "passkey", at);
-  }
-
-  async list(user: UserId): Promise<readonly Passkey[]> {
-    return (await this.#accounts.store.listCredentials(user, "passkey")).map(toPasskey);
   }
 
   /** The ticket is encoded again, because WebAuthn expects a challenge in base64url. */
@@ -152,10 +125,6 @@ export class Passkeys {
   }
 }
 
-export function toPasskey(credential: Credential): Passkey {
-  return { credential, name: readStored(credential.label).name };
-}
-
 type CheckChallenge = (challenge: string) => Promise<boolean>;
 
 /** Undefined unless the response creates a passkey for this site with a valid challenge. */
@@ -163,7 +132,7 @@ async function verifyRegistration(
   response: unknown,
   { host, origins }: Site,
   expectedChallenge: CheckChallenge,
-): Promise<Omit<StoredPasskey, "name"> | undefined> {
+): Promise<PublicKey | undefined> {
   // Loaded on demand, because most requests need none of it.
   const [{ verifyRegistrationResponse }, { decodeAttestationObject, isoBase64URL }] = await Promise.all([
     import("@simplewebauthn/server"),
@@ -195,7 +164,7 @@ async function verifyRegistration(
  */
 async function verifyAuthentication(
   response: unknown,
-  { id, publicKey, counter }: StoredPasskey,
+  { id, publicKey, counter }: PublicKey,
   user: UserId,
   { host, origins }: Site,
   expectedChallenge: CheckChallenge,
@@ -225,13 +194,4 @@ function userHandle(user: UserId): string {
 
 function hashId(id: string): string {
   return hashSecret(`passkey ${id}`);
-}
-
-function writeStored({ name, id, publicKey, counter }: StoredPasskey): string {
-  return JSON.stringify([name, id, publicKey, counter]);
-}
-
-function readStored(label: string): StoredPasskey {
-  const [name, id, publicKey, counter] = JSON.parse(label) as [string, string, string, number];
-  return { name, id, publicKey, counter };
 }

@@ -94,7 +94,10 @@ export async function restore(
 
 const KINDS = ["token", "session", "invitation"] as const;
 /** Named only if there are any: one, several. */
-const RARE_KINDS = { passkey: ["passkey", "passkeys"], identity: ["linked identity", "linked identities"] } as const;
+const RARE_KINDS = {
+  passkey: ["passkey", "passkeys"],
+  "linked-user": ["linked identity", "linked identities"],
+} as const;
 
 /** "2 tokens, 1 session and 0 invitations": the valid credentials in a backup; undefined if there are none. */
 async function describeCredentials(source: Source, now: Date): Promise<string | undefined> {

@@ -206,9 +206,9 @@ function accountRoutes(services: Services): Route[] {
     route("GET", "/v1/passkeys/:id", { access: "account", run: credentials.get("passkey") }),
     route("DELETE", "/v1/passkeys/:id", { access: "account", run: credentials.revoke("passkey") }),
 
-    route("GET", "/v1/identities", { access: "account", query, run: credentials.list("identity") }),
-    route("GET", "/v1/identities/:id", { access: "account", run: credentials.get("identity") }),
-    route("DELETE", "/v1/identities/:id", { access: "account", run: credentials.revoke("identity") }),
+    route("GET", "/v1/identities", { access: "account", query, run: credentials.list("linked-user") }),
+    route("GET", "/v1/identities/:id", { access: "account", run: credentials.get("linked-user") }),
+    route("DELETE", "/v1/identities/:id", { access: "account", run: credentials.revoke("linked-user") }),
     ...oidcRoutes(services.accounts, signatures, services),
 
     route("GET", "/v1/app-logins/:token", { access: "account", run: logins.get }),

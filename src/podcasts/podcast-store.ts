@@ -1,4 +1,5 @@
 import type { UserId } from "../accounts/caller.ts";
+import type { Leases } from "./leases.ts";
 
 export const PODCAST_STATUSES = ["pending", "ok", "moved", "forbidden", "failing", "gone"] as const;
 export type PodcastStatus = (typeof PODCAST_STATUSES)[number];
@@ -165,6 +166,8 @@ export const MIN_REFRESH_MS = 5 * 60 * 1_000;
  * only `eraseUnused` also finds the others.
  */
 export interface PodcastStore {
+  /** Undefined where a single process serves the database. */
+  readonly leases: Leases | undefined;
   /** Result N is the podcast of feed URL N. The URLs must come from the caller's own list. */
   find(feedUrls: readonly string[]): Promise<Podcast[]>;
   /**

@@ -147,7 +147,7 @@ test("backup: deleted content in the file → only live content in the backup", 
 test("schema: a trigger, view, table, index or changed table → rejected by start, restore and doctor", async () => {
   const cases = {
     "trigger copying":
-      "create trigger copying after insert on subscriptions begin insert into gaps values (1, x''); end",
+      "create trigger copying after insert on subscriptions begin insert into erasures values (1, 1); end",
     "view spy": "create view spy as select * from subscriptions",
     "table extra": "create table extra (x)",
     "index fast": "create index fast on subscriptions (feed_url)",

@@ -93,8 +93,8 @@ test("checker: plans of several shards → faults", async () => {
   const cases = {
     "select count(*) from earmark.lists": /has 4 tasks/,
     "select user_id from earmark.lists order by 1 limit 1": /has 4 tasks/,
-    "insert into earmark.gaps select n, '' from generate_series(1, 9) as n": /pulls rows/,
-    "select (select count(*) from earmark.lists), user_id from earmark.gaps where user_id = 1": /pulls rows/,
+    "insert into earmark.erasures select n, 0 from generate_series(1, 9) as n": /pulls rows/,
+    "select (select count(*) from earmark.lists), user_id from earmark.erasures where user_id = 1": /pulls rows/,
   };
   for (const [text, fault] of Object.entries(cases))
     assert.match(faultOf(await explain({ text, values: [] })) ?? "", fault);

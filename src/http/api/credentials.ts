@@ -2,7 +2,6 @@ import { type Credential, isValidAt } from "../../accounts/account-store.ts";
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { UserId } from "../../accounts/caller.ts";
 import type { UserManagedKind } from "../../accounts/credential-kinds.ts";
-import { toPasskey } from "../../accounts/passkeys.ts";
 import { isAccountRefusal } from "../../accounts/refusals.ts";
 import { failure, type RequestFailure } from "../../errors/catalog.ts";
 import { writeOne, writePageOf } from "../../jsonapi/document.ts";
@@ -14,7 +13,7 @@ import { readJson } from "../wire/body.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import { respond, respondEmpty } from "../wire/respond.ts";
 import { type Call, idOf } from "../wire/router.ts";
-import { CREDENTIAL_PATHS, credentialResource, readNewToken } from "./documents/accounts.ts";
+import { CREDENTIAL_RESOURCES, credentialResource, readNewToken } from "./documents/accounts.ts";
 import type { Services } from "./services.ts";
 
 /** Handlers of the credentials that users manage: sessions, tokens, passkeys and linked users. */
@@ -32,7 +31,12 @@ export function createCredentialHandlers(accounts: Accounts, { config: { basePat
       const { response, caller, query } = call;
       const all = await validCredentials(accounts, caller.user, kind, clock());
       const resources = all.map((credential) => toResource(credential, caller, basePath));
-      respond(response, 200, JSON_API, writePageOf(resources, `${basePath}/v1/${CREDENTIAL_PATHS[kind]}`, query));
+      respond(
+        response,
+        200,
+        JSON_API,
+        writePageOf(resources, `${basePath}/v1/${CREDENTIAL_RESOURCES[kind].path}`, query),
+      );
     },
 
     get: (kind: UserManagedKind) => async (call: Call) => {
@@ -58,8 +62,7 @@ export function createCredentialHandlers(accounts: Accounts, { config: { basePat
 
 export async function validCredentials(accounts: Accounts | undefined, user: UserId, kind: UserManagedKind, now: Date) {
   const all = (await accounts?.store.listCredentials(user, kind)) ?? [];
-  const valid = all.filter((credential) => isValidAt(credential, now));
-  return kind === "passkey" ? valid.map((passkey) => ({ ...passkey, label: toPasskey(passkey).name })) : valid;
+  return all.filter((credential) => isValidAt(credential, now));
 }
 
 function toResource(credential: Credential, caller: Principal, basePath: string) {
@@ -71,7 +74,7 @@ function toResource(credential: Credential, caller: Principal, basePath: string)
   );
 }
 
-const NAMES = { token: "Token", session: "Session", passkey: "Passkey", identity: "Identity" } as const;
+const NAMES = { token: "Token", session: "Session", passkey: "Passkey", "linked-user": "Identity" } as const;
 
 function notFound(kind: UserManagedKind): RequestFailure {
   return failure("not-found", { resource: NAMES[kind] });

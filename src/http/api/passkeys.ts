@@ -35,7 +35,7 @@ export function createPasskeyHandlers(accounts: Accounts, passkeys: Passkeys, se
       const site = siteOf(request.raw, services);
       const added = await passkeys.add(caller, { name, response: passkey, site }, clock());
       if (isAccountRefusal(added)) throw toFailure(added);
-      const data = credentialResource({ ...added.credential, label: added.name }, config.basePath);
+      const data = credentialResource(added, config.basePath);
       respond(response, 201, JSON_API, writeOne(data), { location: data.links.self });
     },
   };

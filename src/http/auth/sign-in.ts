@@ -70,7 +70,7 @@ function tooMany(kind: CredentialKind): RequestFailure {
   switch (kind) {
     case "passkey":
       return failure("too-many-passkeys", limitOf(kind));
-    case "identity":
+    case "linked-user":
       return failure("too-many-identities", limitOf(kind));
     case "invitation":
     case "password-reset":

@@ -9,7 +9,7 @@ const HOUR_MS = 60 * 60 * 1_000;
 test("host locks: a host is locked → others wait; the clock is set back by hours → it is free again", async () => {
   const store = await open(await (await sharedPostgres()).migratedDatabase());
   let now = Date.now();
-  const create = () => new HostLocks(store.accounts.sharedRateLimits, () => new Date(now));
+  const create = () => new HostLocks(store.podcasts.leases, () => new Date(now));
   const [one, other] = [create(), create()];
   const lock = await one.acquire("a.example");
   assert.ok(typeof lock === "object");

@@ -1,4 +1,5 @@
-import type { SharedRateLimits } from "../../accounts/account-store.ts";
+import { randomInt } from "node:crypto";
+import type { Leases } from "../leases.ts";
 
 /** If a process is killed, the host that it has locked stays locked for up to this time. */
 const LOCKED_MS = 3 * 60 * 1_000;
@@ -7,35 +8,28 @@ const RETRY_MS = 2_000;
 
 /** Lets one process at a time fetch from a host, with a pause in between. */
 export class HostLocks {
-  readonly #limits: SharedRateLimits | undefined;
+  readonly #leases: Leases | undefined;
   readonly #clock: () => Date;
 
   /**
-   * `limits` is undefined if only this process uses the database: its scheduler fetches only one feed per host at a time
+   * `leases` is undefined if only this process uses the database: its scheduler fetches only one feed per host at a time
    * anyway.
    */
-  constructor(limits: SharedRateLimits | undefined, clock: () => Date) {
-    this.#limits = limits;
+  constructor(leases: Leases | undefined, clock: () => Date) {
+    this.#leases = leases;
     this.#clock = clock;
   }
 
   /** The lock, or how many milliseconds to wait before the next attempt. */
   async acquire(host: string): Promise<{ readonly release: (pauseMs: number) => Promise<void> } | number> {
-    const limits = this.#limits;
-    if (limits === undefined) return { release: async () => undefined };
-    const key = `fetch ${host}`;
-    const now = this.#clock().getTime();
-    const lockedUntil = await limits.read(key);
-    const leftMs = (lockedUntil ?? 0) - now;
-    // A longer lock is from before the clock was set back.
-    if (leftMs > 0 && leftMs <= LOCKED_MS + 1) return Math.min(leftMs, RETRY_MS);
-    // The random fraction makes the value unique to this lock.
-    const until = now + LOCKED_MS + Math.random();
-    if (!(await limits.replace(key, lockedUntil, until))) return RETRY_MS;
+    const leases = this.#leases;
+    if (leases === undefined) return { release: async () => undefined };
+    const holder = randomInt(2 ** 48 - 1);
+    const now = this.#clock();
+    const until = await leases.take(host, holder, now, LOCKED_MS);
+    if (until !== undefined) return Math.min(until.getTime() - now.getTime(), RETRY_MS);
     return {
-      release: async (pauseMs) => {
-        await limits.replace(key, until, this.#clock().getTime() + pauseMs);
-      },
+      release: (pauseMs) => leases.release(host, holder, new Date(this.#clock().getTime() + pauseMs)),
     };
   }
 }

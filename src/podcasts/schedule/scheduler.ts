@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { SharedRateLimits } from "../../accounts/account-store.ts";
 import { NOBODY } from "../../accounts/account-store.ts";
 import type { UserId } from "../../accounts/caller.ts";
 import type { OnChange, SubscriptionStore } from "../../lists/list-store.ts";
@@ -52,7 +51,6 @@ const FAILED: ReadonlySet<PodcastStatus> = new Set(["failing", "forbidden", "gon
 /** What the scheduler reads and writes. */
 export type ScheduledStore = Pick<SubscriptionStore, "change"> & {
   readonly podcasts: PodcastStore;
-  readonly accounts: { readonly sharedRateLimits: SharedRateLimits | undefined };
 };
 
 export interface SchedulerOptions {
@@ -99,7 +97,7 @@ export class Scheduler {
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
-    this.#hostLocks = new HostLocks(options.store.accounts.sharedRateLimits, options.clock);
+    this.#hostLocks = new HostLocks(options.store.podcasts.leases, options.clock);
     this.#hostPauseMs = options.hostPauseMs ?? HOST_PAUSE_MS;
   }
 

@@ -133,6 +133,7 @@ function createTarget(
 function fromPostgres(table: Table, row: readonly Value[]): Row {
   return row.map((value, index) => {
     const kind = table.columns[index]?.[1];
+    if (value === null) return null;
     if (kind === "number") return Number(value);
     return kind === "key" ? String(value).replaceAll("-", "") : value;
   });

@@ -6,7 +6,8 @@ import type { Connection } from "./connection.ts";
 /** The tables that a cluster distributes, and the column that decides which node has a row. */
 export const DISTRIBUTED_TABLES: readonly (readonly [table: string, column: string])[] = [
   ...TABLES.map(({ name, distributedBy }) => [name, distributedBy] as const),
-  ["limits", "key"],
+  ["rate_limits", "key"],
+  ["leases", "key"],
   ["credential_users", "hash"],
   ["commits", "user_id"],
   ["artwork", "feed"],

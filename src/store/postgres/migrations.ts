@@ -226,7 +226,24 @@ export const MIGRATIONS: readonly string[] = [
   alter table earmark.subscriptions drop constraint subscriptions_user_id_feed_key;
   `,
   "", // For SQLite only.
+  // Names, columns of their own for passkeys, leases besides rate limits, and which writes were committed.
   `
+  drop table earmark.gaps;
+  alter table earmark.identities rename to names;
+  alter table earmark.limits rename to rate_limits;
+  alter table earmark.credentials add column passkey_id text;
+  alter table earmark.credentials add column public_key text;
+  alter table earmark.credentials add column counter bigint;
+  update earmark.credentials set label = label::json ->> 0, passkey_id = label::json ->> 1,
+    public_key = label::json ->> 2, counter = (label::json ->> 3)::bigint where kind = 'passkey';
+  update earmark.credentials set kind = 'linked-user' where kind = 'identity';
+
+  create table earmark.leases (
+    key uuid primary key,
+    holder bigint not null,
+    until bigint not null
+  );
+
   create table earmark.commits (
     user_id bigint not null,
     id bigint not null,

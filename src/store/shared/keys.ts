@@ -46,6 +46,11 @@ export function rateLimitKey(key: string): Buffer {
   return shortHash(key);
 }
 
+/** The key of a lease, in hexadecimal: it may be for a host. */
+export function leaseKey(name: string): string {
+  return shortDigest(`lease ${name}`);
+}
+
 /** Hashing to text and decoding it takes two thirds of the time of hashing to bytes. */
 function shortHash(text: string): Buffer {
   return Buffer.from(shortDigest(text), "hex");

@@ -68,16 +68,6 @@ export const TABLES: readonly Table[] = [
     distributedBy: "user_id",
   },
   {
-    name: "gaps",
-    columns: [
-      ["user_id", "number"],
-      ["counts", "bytes"],
-    ],
-    keyColumns: 1,
-    deletion: "at-once",
-    distributedBy: "user_id",
-  },
-  {
     name: "erasures",
     columns: [
       ["user_id", "number"],
@@ -104,7 +94,7 @@ export const TABLES: readonly Table[] = [
     distributedBy: "user_id",
   },
   {
-    name: "identities",
+    name: "names",
     columns: [
       ["key", "key"],
       ["user_id", "number"],
@@ -125,6 +115,9 @@ export const TABLES: readonly Table[] = [
       ["created_at", "number"],
       ["used_at", "number"],
       ["expires_at", "number"],
+      ["passkey_id", "text"],
+      ["public_key", "text"],
+      ["counter", "number"],
     ],
     keyColumns: 1,
     deletion: "at-once",

@@ -60,7 +60,7 @@ const keyOfName = (name: string, issuer: string) => key(nameKey(name, issuer).to
 function* createAccount(at: number, requested: UserId, account: NewAccount) {
   const { name, issuer, passwordHash, invitationHash } = account;
   const nameKey = keyOfName(name, issuer);
-  const isNameTaken = yield* has("select 1 from earmark.identities where key = $1", nameKey);
+  const isNameTaken = yield* has("select 1 from earmark.names where key = $1", nameKey);
   const state = yield* readState(account);
   const decision = decideNewAccount(account, { ...state, isNameTaken });
   if (typeof decision === "string") return decision;
@@ -70,7 +70,7 @@ function* createAccount(at: number, requested: UserId, account: NewAccount) {
   const { becomesLocalUser, becomesAdmin, endsSetup } = decision;
   const user = becomesLocalUser ? LOCAL_USER : requested;
   if (!becomesLocalUser && (yield* has("select 1 from earmark.lists where user_id = $1", user))) throw idTaken();
-  if ((yield* insertNew("identities", { key: nameKey, user_id: user })) !== 1) throw new Conflict();
+  if ((yield* insertNew("names", { key: nameKey, user_id: user })) !== 1) throw new Conflict();
   const row = { user_id: user, name, issuer, password: passwordHash, created_at: at, is_admin: becomesAdmin ? 1 : 0 };
   // A concurrent transaction may have created the account of the local user.
   if ((yield* insertNew("accounts", row)) !== 1) throw becomesLocalUser ? new Conflict() : idTaken();
@@ -121,7 +121,7 @@ function* deleteAccount({ caller, at }: { caller: Caller; at: number }, user: Us
   yield* run(`update earmark.lists set sequence = ${DELETED}, total = 0 where user_id = $1`, user);
   yield* deleteCredentials(user);
   for (const table of tablesByDeletion("at-once")) yield* run(`delete from earmark.${table} where user_id = $1`, user);
-  yield* run("delete from earmark.identities where key = $1", keyOfName(account.name, account.issuer));
+  yield* run("delete from earmark.names where key = $1", keyOfName(account.name, account.issuer));
   yield* addAuditEntry("account-deleted", referenceOf(account), caller.actor, at);
   return "deleted";
 }
@@ -171,7 +171,8 @@ export const ACCOUNT_WRITES = {
   ),
   sweep: write({ isRepeatable: true, operations: () => 0 }, function* ({ at }) {
     yield* deleteExpired(at);
-    yield* run({ sqlite: undefined, postgres: "delete from earmark.limits where moment < $1" }, at);
+    yield* run({ sqlite: undefined, postgres: "delete from earmark.rate_limits where moment < $1" }, at);
+    yield* run({ sqlite: undefined, postgres: "delete from earmark.leases where until < $1" }, at);
     yield* run({ sqlite: undefined, postgres: "delete from earmark.commits where written_at < $1" }, at - COMMITS_MS);
     yield* run("delete from earmark.audit_log where acted_at <= $1", at - AUDIT_MS);
   }),
@@ -187,7 +188,7 @@ export const ACCOUNT_WRITES = {
 
 const REPLACE_RATE_LIMIT: Sql = {
   sqlite: undefined,
-  postgres: `insert into earmark.limits as l (key, moment) values ($1, $2)
+  postgres: `insert into earmark.rate_limits as l (key, moment) values ($1, $2)
     on conflict (key) do update set moment = excluded.moment where l.moment = $3`,
 };
 
@@ -220,7 +221,7 @@ export class SqlAccounts implements AccountStore {
     const nameKey = keyOfName(name, issuer);
     return this.#findThroughUser(
       `name ${nameKey.digits}`,
-      "select user_id from earmark.identities where key = $1",
+      "select user_id from earmark.names where key = $1",
       nameKey,
       async (user) => {
         const found = await this.get(user);
@@ -303,10 +304,10 @@ export class SqlAccounts implements AccountStore {
     return this.#database.write(caller, at, "removeCredential", user, kind, id, sessionsToEnd);
   }
 
-  async replaceLabel(hash: string, expected: string, label: string): Promise<boolean> {
+  async replaceCounter(hash: string, expected: number, counter: number): Promise<boolean> {
     const found = await this.findCredential(hash);
     if (found === undefined) return false;
-    return this.#database.write(SERVER, new Date(), "replaceLabel", found.user, hash, expected, label);
+    return this.#database.write(SERVER, new Date(), "replaceCounter", found.user, hash, expected, counter);
   }
 
   async touchCredential(hash: string, at: Date): Promise<void> {
@@ -326,7 +327,7 @@ export class SqlAccounts implements AccountStore {
     const digitsOf = (limit: string) => rateLimitKey(limit).toString("hex");
     return {
       read: async (limit) => {
-        const sql: Sql = { sqlite: undefined, postgres: "select moment from earmark.limits where key = $1" };
+        const sql: Sql = { sqlite: undefined, postgres: "select moment from earmark.rate_limits where key = $1" };
         const row = await this.#database.read(() => get<{ moment: number }>(sql, key(digitsOf(limit))));
         return row?.moment;
       },

@@ -27,7 +27,8 @@ import { bytesOf } from "../shared/keys.ts";
 import { logCredential } from "./audit.ts";
 import { NEVER, toDate } from "./times.ts";
 
-const COLUMNS = "hash, user_id, id, kind, scope, label, created_at, used_at, expires_at";
+const COLUMNS =
+  "hash, user_id, id, kind, scope, label, created_at, used_at, expires_at, passkey_id, public_key, counter";
 
 interface CredentialRow {
   readonly hash: Uint8Array;
@@ -39,10 +40,14 @@ interface CredentialRow {
   readonly created_at: number;
   readonly used_at: number;
   readonly expires_at: number;
+  readonly passkey_id: string | null;
+  readonly public_key: string | null;
+  readonly counter: number | null;
 }
 
 function toCredential(row: CredentialRow): Credential {
-  return {
+  const { passkey_id, public_key, counter } = row;
+  const credential = {
     id: idOf(row.id),
     kind: row.kind,
     user: row.user_id,
@@ -52,9 +57,14 @@ function toCredential(row: CredentialRow): Credential {
     usedAt: toDate(row.used_at),
     expiresAt: toDate(row.expires_at),
   };
+  if (passkey_id === null || public_key === null) return credential;
+  return { ...credential, passkey: { id: passkey_id, publicKey: public_key, counter: counter ?? 0 } };
 }
 
-function toRow({ id, kind, user, scope, label, createdAt, usedAt, expiresAt }: Credential, hash: string): NewRow {
+function toRow(
+  { id, kind, user, scope, label, createdAt, usedAt, expiresAt, passkey }: Credential,
+  hash: string,
+): NewRow {
   return {
     hash: bytesOf(hash),
     user_id: user,
@@ -65,6 +75,9 @@ function toRow({ id, kind, user, scope, label, createdAt, usedAt, expiresAt }: C
     created_at: createdAt.getTime(),
     used_at: usedAt?.getTime() ?? NEVER,
     expires_at: expiresAt?.getTime() ?? NEVER,
+    passkey_id: passkey?.id ?? null,
+    public_key: passkey?.publicKey ?? null,
+    counter: passkey?.counter ?? null,
   };
 }
 
@@ -186,11 +199,11 @@ export const CREDENTIAL_WRITES = {
       return true;
     },
   ),
-  replaceLabel: write(
+  replaceCounter: write(
     { user: (user: UserId) => user },
-    function* (_, user: UserId, hash: string, expected: string, label: string) {
-      const sql = "update earmark.credentials set label = $4 where user_id = $1 and hash = $2 and label = $3";
-      return (yield* run(sql, user, bytesOf(hash), expected, label)) === 1;
+    function* (_, user: UserId, hash: string, expected: number, counter: number) {
+      const sql = "update earmark.credentials set counter = $4 where user_id = $1 and hash = $2 and counter = $3";
+      return (yield* run(sql, user, bytesOf(hash), expected, counter)) === 1;
     },
   ),
   touchCredential: write(

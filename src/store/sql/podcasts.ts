@@ -1,5 +1,6 @@
 import { NOBODY } from "../../accounts/account-store.ts";
 import { asUser, type UserId } from "../../accounts/caller.ts";
+import type { Leases } from "../../podcasts/leases.ts";
 import {
   type ArtworkSize,
   type DueFeed,
@@ -41,6 +42,7 @@ import {
   toRecord,
   toValues,
 } from "../shared/podcast-rows.ts";
+import { type LEASE_WRITES, SqlLeases } from "./leases.ts";
 
 /** Records to check per step when those without subscribers are erased. */
 const CHECKED_AT_ONCE = 500;
@@ -207,13 +209,17 @@ export const PODCAST_WRITES = {
   }),
 } as const;
 
+type PodcastWrites = typeof PODCAST_WRITES & typeof LEASE_WRITES;
+
 export class SqlPodcasts implements PodcastStore {
-  readonly #database: Database<typeof PODCAST_WRITES>;
+  readonly leases: Leases | undefined;
+  readonly #database: Database<PodcastWrites>;
   /** Versions by feed URL, valid until SQLite's database changes: reading a hundred takes nearly as long as their page. */
   readonly #versions = new Map<string, PodcastVersion>();
   #dataVersion: unknown;
 
-  constructor(database: Database<typeof PODCAST_WRITES>) {
+  constructor(database: Database<PodcastWrites>) {
+    this.leases = database.engine === "postgres" ? new SqlLeases(database) : undefined;
     this.#database = database;
   }
 

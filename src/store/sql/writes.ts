@@ -1,7 +1,14 @@
 import { ACCOUNT_WRITES } from "./accounts.ts";
 import { ADMINISTRATION_WRITES } from "./administration.ts";
 import { APP_WRITES } from "./apps.ts";
+import { LEASE_WRITES } from "./leases.ts";
 import { PODCAST_WRITES } from "./podcasts.ts";
 
 /** All writes besides those of the list, by name. */
-export const WRITES = { ...ACCOUNT_WRITES, ...ADMINISTRATION_WRITES, ...APP_WRITES, ...PODCAST_WRITES } as const;
+export const WRITES = {
+  ...ACCOUNT_WRITES,
+  ...ADMINISTRATION_WRITES,
+  ...APP_WRITES,
+  ...PODCAST_WRITES,
+  ...LEASE_WRITES,
+} as const;

@@ -248,5 +248,15 @@ export const MIGRATIONS: readonly string[] = [
     delete from subscribers where feed = old.feed and user_id = old.user_id;
   end;
   `,
-  "",
+  // Names, and columns of their own for passkeys.
+  `
+  drop table gaps;
+  alter table identities rename to names;
+  alter table credentials add column passkey_id text;
+  alter table credentials add column public_key text;
+  alter table credentials add column counter integer;
+  update credentials set label = label ->> 0, passkey_id = label ->> 1, public_key = label ->> 2, counter = label ->> 3
+    where kind = 'passkey';
+  update credentials set kind = 'linked-user' where kind = 'identity';
+  `,
 ];

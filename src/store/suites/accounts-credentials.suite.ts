@@ -90,19 +90,19 @@ export function describeCredentials(context: AccountsContext): void {
 
     test("credentials: more than the maximum of their kind → rejected, by user and kind", async () => {
       const [ann, bob] = [await newAccount(), await newAccount()];
-      const addTo = (user: UserId, kind: Credential["kind"] = "identity") =>
+      const addTo = (user: UserId, kind: Credential["kind"] = "linked-user") =>
         accounts.addCredential(SERVER, credential(user, { kind }));
       for (let count = 0; count < 10; count += 1) assert.equal(await addTo(ann.user), "added");
-      const refused = credential(ann.user, { kind: "identity" });
+      const refused = credential(ann.user, { kind: "linked-user" });
       assert.equal(await accounts.addCredential(SERVER, refused), "full");
       assert.equal(await accounts.findCredential(refused.hash), undefined);
       assert.equal(await addTo(ann.user, "passkey"), "added");
       assert.equal(await addTo(bob.user), "added");
-      const [oldest = ""] = await idsOf(ann.user, "identity");
-      await accounts.removeCredential(asUser(ann.user), "identity", oldest, NOW);
+      const [oldest = ""] = await idsOf(ann.user, "linked-user");
+      await accounts.removeCredential(asUser(ann.user), "linked-user", oldest, NOW);
       assert.equal(await addTo(ann.user), "added");
       assert.equal(await addTo(ann.user), "full");
-      assert.equal((await idsOf(ann.user, "identity")).length, 10);
+      assert.equal((await idsOf(ann.user, "linked-user")).length, 10);
     });
 
     test("credentials: removed with its sessions → only the session in `except` stays", async () => {
@@ -125,13 +125,13 @@ export function describeCredentials(context: AccountsContext): void {
       assert.equal(await remove(), false);
     });
 
-    test("credentials: label replaced → only if it is the expected one", async () => {
+    test("credentials: counter replaced → only if it is the expected one", async () => {
       const { user } = await newAccount();
-      const added = credential(user, { kind: "passkey", label: "1" });
+      const added = credential(user, { kind: "passkey", passkey: { id: "a", publicKey: "b", counter: 1 } });
       assert.equal(await accounts.addCredential(SERVER, added), "added");
-      assert.equal(await accounts.replaceLabel(added.hash, "0", "2"), false);
-      assert.equal(await accounts.replaceLabel(added.hash, "1", "2"), true);
-      assert.equal((await accounts.findCredential(added.hash))?.label, "2");
+      assert.equal(await accounts.replaceCounter(added.hash, 0, 2), false);
+      assert.equal(await accounts.replaceCounter(added.hash, 1, 2), true);
+      assert.equal((await accounts.findCredential(added.hash))?.passkey?.counter, 2);
       // Another credential with the same hash is not taken for a repeated attempt.
       const again = { ...added, credential: { ...added.credential, id: credential(user).credential.id } };
       assert.equal(await accounts.addCredential(SERVER, again), "gone");
@@ -140,11 +140,11 @@ export function describeCredentials(context: AccountsContext): void {
     test("credentials: many added at once → no more than allowed", async () => {
       const { user } = await newAccount();
       const outcomes = await Promise.all(
-        times(30, () => accounts.addCredential(SERVER, credential(user, { kind: "identity" }))),
+        times(30, () => accounts.addCredential(SERVER, credential(user, { kind: "linked-user" }))),
       );
       assert.equal(countOf(outcomes, "added"), 10);
       assert.equal(countOf(outcomes, "full"), 20);
-      assert.equal((await idsOf(user, "identity")).length, 10);
+      assert.equal((await idsOf(user, "linked-user")).length, 10);
     });
 
     test("credentials: no account → rejected, except invitations", async () => {

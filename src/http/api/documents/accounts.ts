@@ -1,4 +1,5 @@
 import type { Account, Credential, Scope } from "../../../accounts/account-store.ts";
+import type { UserManagedKind } from "../../../accounts/credential-kinds.ts";
 import type { AppLogin } from "../../../apps/logins.ts";
 import { failure, type RequestFailure } from "../../../errors/catalog.ts";
 import { type Attributes, type Resource, readAttributes, toTimestamp } from "../../../jsonapi/document.ts";
@@ -162,19 +163,20 @@ export function ownAccountResource(account: OwnAccount, basePath: string): Resou
   };
 }
 
-/** Paths of credentials, by kind. */
-export const CREDENTIAL_PATHS: Readonly<Record<string, string>> = {
-  token: "tokens",
-  session: "sessions",
-  passkey: "passkeys",
-  identity: "identities",
-};
+/** Types and paths of credentials in the API, by kind. */
+export const CREDENTIAL_RESOURCES = {
+  token: { type: "token", path: "tokens" },
+  session: { type: "session", path: "sessions" },
+  passkey: { type: "passkey", path: "passkeys" },
+  "linked-user": { type: "identity", path: "identities" },
+} as const satisfies Record<UserManagedKind, object>;
 
 /** A credential that users manage. Only some responses show `extraAttributes`, such as a new token's secret. */
 export function credentialResource(credential: Credential, basePath: string, extraAttributes: object = {}): Resource {
   const { id, kind, label, scope, createdAt, usedAt, expiresAt } = credential;
+  const { type, path } = CREDENTIAL_RESOURCES[kind as UserManagedKind];
   return {
-    type: kind,
+    type,
     id,
     attributes: {
       label,
@@ -184,7 +186,7 @@ export function credentialResource(credential: Credential, basePath: string, ext
       expires_at: toTimestamp(expiresAt),
       ...extraAttributes,
     },
-    links: { self: `${basePath}/v1/${CREDENTIAL_PATHS[kind]}/${id}` },
+    links: { self: `${basePath}/v1/${path}/${id}` },
   };
 }
 
