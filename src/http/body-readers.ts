@@ -57,10 +57,7 @@ export function createBodyReaders({ limits, basePath }: Pick<Config, "limits" | 
     const cost = Math.ceil(bytes.length / 1_024);
     caller.spend(cost);
     const isConnected = () => !response.destroyed;
-    const items = await parser.parse(
-      { kind, bytes },
-      { owner: request.owner, isConnected, step: () => request.step() },
-    );
+    const items = await parser.parse({ kind, bytes }, { owner: request.owner, isConnected });
     if (items.length > cost) caller.spend(items.length - cost);
     return items;
   };

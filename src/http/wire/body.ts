@@ -45,7 +45,7 @@ export function readBody(request: Request, response: Response, maxBytes: number)
       .on("end", () => {
         if (isSettled) return;
         isSettled = true;
-        const turn = body.length > LONG_BYTES ? request.step() : request.turn();
+        const turn = body.length > LONG_BYTES ? request.bodyTurn() : request.turn();
         if (turn === undefined) resolve(body.take());
         else turn.then(() => resolve(body.take()), fail);
       })

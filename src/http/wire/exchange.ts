@@ -3,7 +3,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:
 import type { Logger } from "pino";
 import { Bodies, HeldBody } from "./bodies.ts";
 import { HeldBytes, maxHeldBytes } from "./held-bytes.ts";
-import { type Owner, RunQueue } from "./run-queue.ts";
+import { type Lane, type Owner, RunQueue } from "./run-queue.ts";
 
 export type { Logger };
 export type Response = ServerResponse;
@@ -33,8 +33,8 @@ export class Request {
   isStream = false;
   readonly #shared: Shared;
   #owner: Owner | undefined;
-  /** Whose dear read this is. */
-  #reader: Owner | undefined;
+  /** What this is if it is a dear read, or has a long body. */
+  #dear: { readonly lane: Lane; readonly owner: Owner } | undefined;
   #body: HeldBody | undefined;
   #unread = 0;
   #unreadOwner: Owner | undefined;
@@ -75,17 +75,25 @@ export class Request {
 
   /** The same for a read that takes long or needs much memory. */
   readTurn(): Promise<void> | undefined {
-    const { queue } = this.#shared;
-    const { owner } = this;
-    if (this.#reader !== undefined) return this.step();
-    const turn = queue.start(queue.reads, owner);
-    if (turn === undefined) this.#reader = owner;
+    return this.#dearTurn(this.#shared.queue.reads);
+  }
+
+  /** The same when a long body has been received. */
+  bodyTurn(): Promise<void> | undefined {
+    return this.#dearTurn(this.#shared.queue.bodies);
+  }
+
+  #dearTurn(lane: Lane): Promise<void> | undefined {
+    if (this.#dear !== undefined) return this.step();
+    const dear = { lane, owner: this.owner };
+    const turn = this.#shared.queue.start(lane, this.owner);
+    if (turn === undefined) this.#dear = dear;
     return turn?.then(() => {
-      this.#reader = owner;
+      this.#dear = dear;
     });
   }
 
-  /** The same for a long body, and for the next piece of a long response. */
+  /** The same for the next piece of a long response. */
   step(): Promise<void> | undefined {
     const { queue } = this.#shared;
     return queue.start(queue.steps, this.owner);
@@ -116,8 +124,8 @@ export class Request {
   /** To be called when the handler is done. */
   markHandled(): void {
     this.releaseBody();
-    if (this.#reader !== undefined) this.#shared.queue.finishRead(this.#reader);
-    this.#reader = undefined;
+    if (this.#dear !== undefined) this.#shared.queue.finish(this.#dear.lane, this.#dear.owner);
+    this.#dear = undefined;
   }
 
   /** To be called when the response is sent or the client has disconnected. */

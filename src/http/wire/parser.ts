@@ -1,6 +1,7 @@
 import { receiveMessageOnPort, Worker } from "node:worker_threads";
 import { failure, RequestFailure } from "../../errors/catalog.ts";
 import { FairQueue } from "../../util/fair-queue.ts";
+import { yieldTurn } from "../../util/turns.ts";
 import { nextReply } from "../../util/worker-reply.ts";
 import type { Job, Reply, ThreadData } from "./parser-worker.ts";
 import type { Owner } from "./run-queue.ts";
@@ -23,8 +24,6 @@ export interface Sender {
   readonly owner: Owner;
   /** False when the client has disconnected. */
   readonly isConnected: () => boolean;
-  /** Waits for a turn, for each piece of the items. */
-  readonly step: () => Promise<void> | undefined;
 }
 
 interface QueuedJob {
@@ -58,7 +57,7 @@ export class Parser {
     try {
       const items: unknown[] = [];
       for (let count = 0; count < reply.count; count += 1) {
-        await sender.step();
+        await yieldTurn();
         requireConnected(sender);
         const piece: { readonly message: unknown[] } | undefined = receiveMessageOnPort(reply.pieces);
         for (const item of piece?.message ?? []) items.push(item);

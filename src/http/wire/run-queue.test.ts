@@ -45,12 +45,25 @@ test("run queue: dear reads → one per turn, two at a time per owner, owners al
   assert.deepEqual(started, ["hog"]);
   for (let turn = 0; turn < 10; turn += 1) await nextTurn();
   assert.deepEqual(started, ["hog", "hog", "bob"]);
-  queue.finishRead("hog");
+  queue.finish(queue.reads, "hog");
   for (let turn = 0; turn < 10; turn += 1) await nextTurn();
   assert.deepEqual(started, ["hog", "hog", "bob", "hog"]);
   assert.equal(queue.waiting, 1);
   // Those that wait for their own owner do not keep light ones waiting.
   assert.equal(queue.start(queue.light, "hog"), undefined);
+});
+
+test("run queue: long bodies → one per turn, eight at a time per owner", async () => {
+  const queue = new RunQueue();
+  const started = begin(queue, queue.bodies, Array(10).fill("hog"));
+  for (let turn = 0; turn < 20; turn += 1) await nextTurn();
+  assert.equal(started.length, 8);
+  const another = begin(queue, queue.bodies, ["bob"]);
+  for (let turn = 0; turn < 20; turn += 1) await nextTurn();
+  assert.deepEqual(another, ["bob"]);
+  queue.finish(queue.bodies, "hog");
+  for (let turn = 0; turn < 20; turn += 1) await nextTurn();
+  assert.equal(started.length, 9);
 });
 
 test("run queue: connections arrive in every turn → few requests start, and dear ones wait, but not for ever", async () => {

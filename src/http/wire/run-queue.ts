@@ -10,6 +10,8 @@ const LIGHT_PER_TURN = 16;
 const DEAR_PER_TURN = 1;
 /** Dear reads of one owner in progress at a time: they hold memory, and connections to PostgreSQL. */
 const READS_PER_OWNER = 2;
+/** Long bodies of one owner in progress at a time. Parsed bodies that wait for the writer would only hold memory. */
+const BODIES_PER_OWNER = 8;
 /** Node accepts one connection per turn. So turns are shorter while new ones arrive: fewer requests, */
 const ARRIVALS_WHILE_ACCEPTING = 4;
 /** and nothing dear in so many turns at most. */
@@ -28,9 +30,11 @@ export class RunQueue {
   readonly arrivals = new Lane(LIGHT_PER_TURN);
   readonly light = new Lane(LIGHT_PER_TURN);
   readonly reads = new Lane(DEAR_PER_TURN, READS_PER_OWNER);
-  /** Long bodies, which have a limit of their own, and pieces of long responses. */
+  /** Long bodies, from their last byte until the request has been handled. */
+  readonly bodies = new Lane(DEAR_PER_TURN, BODIES_PER_OWNER);
+  /** Pieces of long responses. */
   readonly steps = new Lane(DEAR_PER_TURN);
-  readonly #lanes = [this.arrivals, this.light, this.reads, this.steps];
+  readonly #lanes = [this.arrivals, this.light, this.reads, this.bodies, this.steps];
   #isScheduled = false;
   #hasAccepted = false;
   #acceptingTurns = 0;
@@ -53,10 +57,10 @@ export class RunQueue {
     return turn;
   }
 
-  /** To be called when a dear read has ended. */
-  finishRead(owner: Owner): void {
-    this.reads.finish(owner);
-    if (this.reads.waiting > 0) this.#schedule();
+  /** To be called when a dear read or a long body has been handled. */
+  finish(lane: Lane, owner: Owner): void {
+    lane.finish(owner);
+    if (lane.waiting > 0) this.#schedule();
   }
 
   #schedule(): void {
@@ -73,10 +77,11 @@ export class RunQueue {
     const isDearAllowed = this.#acceptingTurns % ACCEPTING_TURNS === 0;
     const arrived = this.arrivals.run();
     const light = this.light.run();
-    const read = isDearAllowed ? this.reads.run() : this.reads.waiting > 0;
-    const stepped = isDearAllowed ? this.steps.run() : this.steps.waiting > 0;
+    const dear = [this.reads, this.bodies, this.steps].filter((lane) =>
+      isDearAllowed ? lane.run() : lane.waiting > 0,
+    );
     // Once more after the last one, so that all lanes are free again.
-    if (arrived || light || read || stepped) this.#schedule();
+    if (arrived || light || dear.length > 0) this.#schedule();
   };
 
   readonly #expire = (): void => {
