@@ -147,8 +147,15 @@ function readAccount({ id, attributes }: Resource): AccountSummary {
   const { name, issuer, role, created_at, disabled_at, last_seen_on, subscriptions, stored_rows } =
     attributes as unknown as AccountAttributes;
   return {
-    ...{ id, name, issuer, role, createdAt: new Date(created_at), subscriptions, storedRows: stored_rows },
-    ...{ disabledAt: readDate(disabled_at), lastSeenOn: readDate(last_seen_on) },
+    id,
+    name,
+    issuer,
+    role,
+    createdAt: new Date(created_at),
+    subscriptions,
+    storedRows: stored_rows,
+    disabledAt: readDate(disabled_at),
+    lastSeenOn: readDate(last_seen_on),
   };
 }
 
@@ -166,7 +173,11 @@ function readInvitation({ id, attributes: { note, created_at, expires_at } }: Re
 function readEntry({ id, attributes }: Resource): AuditEntry {
   const { action, actor, target, address, acted_at } = attributes as Readonly<Record<string, string>>;
   return {
-    ...{ id, action: String(action), actor: String(actor), target: String(target) },
-    ...{ address: address ?? null, actedAt: new Date(String(acted_at)) },
+    id,
+    action: String(action),
+    actor: String(actor),
+    target: String(target),
+    address: address ?? null,
+    actedAt: new Date(String(acted_at)),
   };
 }

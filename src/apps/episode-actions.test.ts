@@ -12,8 +12,15 @@ import {
 const AT = new Date("2026-01-02T03:04:05.678Z");
 
 const UPLOAD: UploadedAction = {
-  ...{ podcast: "https://feeds.example/a", episode: "https://media.example/1", guid: undefined, device: undefined },
-  ...{ kind: "play", actedAt: undefined, position: 10, started: 0, total: 100 },
+  podcast: "https://feeds.example/a",
+  episode: "https://media.example/1",
+  guid: undefined,
+  device: undefined,
+  kind: "play",
+  actedAt: undefined,
+  position: 10,
+  started: 0,
+  total: 100,
 };
 const read = (more: Partial<UploadedAction> = {}) => readAction({ ...UPLOAD, ...more }, AT);
 const seconds = (time: string) => new Date(`2026-01-02T03:${time}Z`);
@@ -57,7 +64,8 @@ const action = (position: number, time: string): KeyedAction =>
   read({ position, actedAt: seconds(time) }) ?? assert.fail();
 const stored = (position: number, time: string, more: Partial<StoredAction> = {}): StoredAction => ({
   ...action(position, time),
-  ...{ sequence: 3, superseded: undefined },
+  sequence: 3,
+  superseded: undefined,
   ...more,
 });
 

@@ -23,7 +23,10 @@ test("app login: poll token and link → the same token; the link has app, addre
   assert.match(secret, /^emk_[\w-]{43}$/);
   const expiresAt = later(APP_LOGIN_MS);
   assert.deepEqual(await readAppLoginId(own, id, NOW), {
-    ...{ ...ORIGIN, hash: hashSecret(secret), requestedAt: NOW, expiresAt },
+    ...ORIGIN,
+    hash: hashSecret(secret),
+    requestedAt: NOW,
+    expiresAt,
   });
   assert.ok(!pollToken.includes(secret) && !id.includes(secret.slice(4)) && !id.includes(pollToken));
   assert.match(id, /^[\w~-]+$/);

@@ -63,8 +63,14 @@ for (const [engine, newDatabase] of ENGINES) {
       assert.deepEqual(
         { ...ann, created_at: "" },
         {
-          ...{ name: "ann", issuer: null, created_at: "", subscriptions: 0 },
-          ...{ role: "administrator", last_seen_on: null, stored_rows: 0, state: "enabled" },
+          name: "ann",
+          issuer: null,
+          created_at: "",
+          subscriptions: 0,
+          role: "administrator",
+          last_seen_on: null,
+          stored_rows: 0,
+          state: "enabled",
         },
       );
       assert.equal(others.length, 1);

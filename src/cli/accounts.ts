@@ -77,12 +77,10 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
     ].filter((credential) => isValidAt(credential, terminal.context.now()));
     const apps = new AppSync(store);
     const everything = {
-      ...{
-        account,
-        credentials,
-        devices: await store.apps.devices(account.user),
-        actionPages: apps.everyAction(account.user),
-      },
+      account,
+      credentials,
+      devices: await store.apps.devices(account.user),
+      actionPages: apps.everyAction(account.user),
       readSubscriptionCount: async () => (await store.page(account.user, { offset: 0, size: 1 })).total,
       subscriptionPages: subscriptionBatches(store, account.user),
     };

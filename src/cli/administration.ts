@@ -23,7 +23,10 @@ export async function listUsers(terminal: Terminal, asJson: boolean): Promise<vo
       for (const person of page) {
         const { name, issuer, createdAt, subscriptions, disabledAt, seenAt } = person;
         const line = {
-          ...{ name, created_at: createdAt.toISOString(), subscriptions, issuer: issuer === "" ? null : issuer },
+          name,
+          created_at: createdAt.toISOString(),
+          subscriptions,
+          issuer: issuer === "" ? null : issuer,
           role: roleOf(person),
           last_seen_on: seenAt?.toISOString().slice(0, 10) ?? null,
           stored_rows: person.rows,

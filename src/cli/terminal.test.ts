@@ -13,7 +13,12 @@ function openTerminal({ isTTY = true } = {}) {
   const [stdin, stdout, stderr] = [open(), open(), open()];
   const terminal = new Terminal(
     {
-      ...{ stdin, stdout, stderr, environment: {}, workingDirectory: "/", version: "0" },
+      stdin,
+      stdout,
+      stderr,
+      environment: {},
+      workingDirectory: "/",
+      version: "0",
       config: () => readConfig({}, "/"),
       readFile: () => Buffer.alloc(0),
       now: () => new Date(),

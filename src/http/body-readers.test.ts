@@ -49,7 +49,8 @@ test("parser: OPML and JSON → all items in order", async () => {
 
 test("parser: episode actions → as on the main thread, in order and without the invalid ones", async () => {
   const items = Array.from({ length: 2_500 }, (_, index) => ({
-    ...{ podcast: `https://a.example/${index % 3}`, episode: `https://a.example/${index}.mp3` },
+    podcast: `https://a.example/${index % 3}`,
+    episode: `https://a.example/${index}.mp3`,
     ...(index % 2 === 0 ? { guid: `${index}`, device: "phone", position: index, started: 0, total: 2_500 } : {}),
     ...(index % 5 === 0 ? {} : { timestamp: `2024-07-01T10:00:${String(index % 60).padStart(2, "0")}` }),
     action: index % 7 === 0 ? "other" : index % 2 === 0 ? "play" : "new",

@@ -33,10 +33,17 @@ const MAX_JWT_LENGTH = 8 * 1024;
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/;
 /** No symmetric algorithms: anyone could sign with a public key of the provider as the secret. */
 const ALGORITHMS = [
-  ...["RS256", "RS384", "RS512"],
-  ...["PS256", "PS384", "PS512"],
-  ...["ES256", "ES384", "ES512"],
-  ...["EdDSA", "Ed25519"],
+  "RS256",
+  "RS384",
+  "RS512",
+  "PS256",
+  "PS384",
+  "PS512",
+  "ES256",
+  "ES384",
+  "ES512",
+  "EdDSA",
+  "Ed25519",
 ];
 /** Access tokens and ID tokens. Providers also sign other JWTs, such as logout tokens. */
 const TYPES = /^(application\/)?(at\+)?jwt$/i;

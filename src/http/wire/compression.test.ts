@@ -39,7 +39,10 @@ describe("compressed responses to apps", async () => {
   };
   const podcast = "https://feeds.example/a";
   const actions = Array.from({ length: 2_000 }, (_, index) => ({
-    ...{ podcast, episode: `https://media.example/${index}`, action: "play", position: 1 },
+    podcast,
+    episode: `https://media.example/${index}`,
+    action: "play",
+    position: 1,
   }));
   const PATHS = [
     `/api/2/subscriptions/${name}/phone.json?since=0`,

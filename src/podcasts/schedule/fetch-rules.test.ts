@@ -12,12 +12,17 @@ const NEW = "https://new.example/a";
 const timing = { intervalMs: 7 * DAY, random: () => 0.5 };
 
 const read = (metadata: FeedMetadata = {}, more: object = {}): FeedOutcome => ({
-  ...{ kind: "read", metadata, needsUserAgentSuffix: false, etag: '"e"' },
+  kind: "read",
+  metadata,
+  needsUserAgentSuffix: false,
+  etag: '"e"',
   ...more,
 });
 const unchanged = (more: object = {}): FeedOutcome => ({ kind: "unchanged", ...more });
 const http = (status: number, more: object = {}): FetchFailure => ({
-  ...{ kind: "failed", reason: "http-status", status },
+  kind: "failed",
+  reason: "http-status",
+  status,
   ...more,
 });
 const failed = (reason: FetchFailure["reason"]): FetchFailure => ({ kind: "failed", reason });

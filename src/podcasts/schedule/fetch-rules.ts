@@ -120,13 +120,11 @@ function applySuccess(
   const status = record.movedTo === null ? "ok" : "moved";
   const next: PodcastRecord = {
     ...withStatus(record, status, at),
-    ...{
-      nextAt: Math.round(nextAt),
-      notBefore: 0,
-      failures: record.failures % spellings,
-      failure: null,
-      failureSince: 0,
-    },
+    nextAt: Math.round(nextAt),
+    notBefore: 0,
+    failures: record.failures % spellings,
+    failure: null,
+    failureSince: 0,
   };
   if (outcome.kind === "unchanged") return next;
   const { metadata, etag = null, lastModified = null, needsUserAgentSuffix } = outcome;
@@ -164,7 +162,9 @@ function applyFailure(
   const undoesMove = record.movedTo !== null && status !== "moved";
   return {
     ...withStatus(record, status, failureSince),
-    ...{ failures, failure, failureSince },
+    failures,
+    failure,
+    failureSince,
     ...(undoesMove ? { ...NO_MOVE, ...NO_VALIDATORS, movedTo: null } : {}),
     // The next spelling is another URL.
     ...(spellings > 1 ? NO_VALIDATORS : {}),

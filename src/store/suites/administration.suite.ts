@@ -30,7 +30,10 @@ async function newAdmin({ accounts, administration }: Stores, user: UserId): Pro
   assert.equal(await accounts.addCredential(SERVER, session), "added");
   const actor = { name, address: "192.0.2.7" };
   return {
-    ...{ ...asUser(user), credentialHash: session.hash, requiresAdmin: true, actor },
+    ...asUser(user),
+    credentialHash: session.hash,
+    requiresAdmin: true,
+    actor,
     id: session.credential.id,
   };
 }
@@ -51,7 +54,10 @@ export function describeAdministration(context: AccountsContext): void {
   const stores = { accounts, administration, subscriptions };
   const lastEntries = async (count: number) =>
     (await administration.auditLog({ offset: 0, size: count })).entries.map(({ action, actor, target, address }) => ({
-      ...{ action, actor, target, address },
+      action,
+      actor,
+      target,
+      address,
     }));
   /** Entries with this target, newest first. */
   const entriesOf = async (target: string) =>

@@ -14,8 +14,15 @@ const url = (name: string) => `https://feeds.example/${name}`;
 
 function play(episode: string): UploadedAction {
   return {
-    ...{ podcast: url("a"), episode: `https://media.example/${episode}`, guid: undefined, device: undefined },
-    ...{ kind: "play", actedAt: NOW, position: 1, started: 0, total: 100 },
+    podcast: url("a"),
+    episode: `https://media.example/${episode}`,
+    guid: undefined,
+    device: undefined,
+    kind: "play",
+    actedAt: NOW,
+    position: 1,
+    started: 0,
+    total: 100,
   };
 }
 

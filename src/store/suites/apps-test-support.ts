@@ -18,8 +18,15 @@ export function play(
   more: Partial<UploadedAction> = {},
 ): UploadedAction {
   return {
-    ...{ podcast: url("a"), episode: `https://media.example/${episode}`, guid: undefined, device: undefined },
-    ...{ kind: "play", actedAt: new Date(START), position, started: 0, total: 100 },
+    podcast: url("a"),
+    episode: `https://media.example/${episode}`,
+    guid: undefined,
+    device: undefined,
+    kind: "play",
+    actedAt: new Date(START),
+    position,
+    started: 0,
+    total: 100,
     ...more,
   };
 }

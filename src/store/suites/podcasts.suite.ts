@@ -49,8 +49,15 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
     test("find: known and unknown feeds in any spelling → in order; unknown ones are pending", async () => {
       const [one, other] = [newUrl(), newUrl()];
       const known = {
-        ...{ title: "Ärger 🎧", author: "A", description: "D\nE", homepageUrl: "https://x.example/", language: "de" },
-        ...{ podcastGuid: "g", artwork: HASH, status: "moved" as const, movedTo: "https://new.example/" },
+        title: "Ärger 🎧",
+        author: "A",
+        description: "D\nE",
+        homepageUrl: "https://x.example/",
+        language: "de",
+        podcastGuid: "g",
+        artwork: HASH,
+        status: "moved" as const,
+        movedTo: "https://new.example/",
       };
       const id = await recordFetch(one, known);
       const spelled = `${one.replace("https", "HTTP")}/#x`;
@@ -94,17 +101,21 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const id = await recordFetch(url);
       const all: PodcastRecord = {
         ...newRecord(7),
-        ...{
-          etag: '"e"',
-          lastModified: "m",
-          needsUserAgentSuffix: 1,
-          nextAt: 8,
-          notBefore: 9,
-          failures: 10,
-          failure: "missing",
-        },
-        ...{ failureSince: 11, newFeedUrl: "n", moveTarget: "t", moveSince: 12, moveCount: 13, artworkUrl: "u" },
-        ...{ artworkAt: 14, artwork: "a".repeat(32) },
+        etag: '"e"',
+        lastModified: "m",
+        needsUserAgentSuffix: 1,
+        nextAt: 8,
+        notBefore: 9,
+        failures: 10,
+        failure: "missing",
+        failureSince: 11,
+        newFeedUrl: "n",
+        moveTarget: "t",
+        moveSince: 12,
+        moveCount: 13,
+        artworkUrl: "u",
+        artworkAt: 14,
+        artwork: "a".repeat(32),
       };
       assert.ok(await podcasts.claim(id, later(2 * DAY), later(3 * DAY)));
       assert.equal(await podcasts.record(id, later(3 * DAY), all, { ...ARTWORK, hash: "a".repeat(32) }), true);

@@ -85,7 +85,8 @@ function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps)
       <Actions
         subscription={subscription}
         isRevealed={hasSecret ? isRevealed : undefined}
-        {...{ onToggle, onRename }}
+        onToggle={onToggle}
+        onRename={onRename}
       />
     </>
   );

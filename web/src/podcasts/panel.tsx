@@ -91,7 +91,7 @@ export function Panel({ subscription }: { subscription: Subscription }) {
       )}
       <Status subscription={subscription} />
       {podcast?.movedTo && podcast.status === "moved" && (
-        <Moved {...{ subscription, existing, onConflict: setExisting }} movedTo={podcast.movedTo} />
+        <Moved subscription={subscription} existing={existing} onConflict={setExisting} movedTo={podcast.movedTo} />
       )}
       <Url label={words.feedUrl} url={feedUrl} />
       {podcast?.description && <p class="description">{replaceControlCharactersInLines(podcast.description)}</p>}

@@ -43,7 +43,11 @@ test("devices: written → null for an unknown app", () => {
     type: "device",
     id: "a.b",
     attributes: {
-      ...{ caption: "A", device_type: "other", app: null, last_sync_at: NOW.toISOString(), subscriptions: 3 },
+      caption: "A",
+      device_type: "other",
+      app: null,
+      last_sync_at: NOW.toISOString(),
+      subscriptions: 3,
     },
     links: { self: "/p/v1/devices/a.b" },
   });

@@ -66,8 +66,15 @@ export function writeAction(action: StoredAction): string {
     type: "episode-action",
     id: String(sequence),
     attributes: {
-      ...{ feed_url: podcast, media_url: episode, guid, device, action: kind, acted_at: actedAt.toISOString() },
-      ...{ position, started, total },
+      feed_url: podcast,
+      media_url: episode,
+      guid,
+      device,
+      action: kind,
+      acted_at: actedAt.toISOString(),
+      position,
+      started,
+      total,
     },
   });
 }

@@ -10,19 +10,28 @@ import { writeAccountExport } from "./export.ts";
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const ANN = { user: 5, name: "ann", issuer: "", createdAt: NOW, isAdmin: false };
 const TOKEN: Credential = {
-  ...{ id: "1b4e28ba-2fa1-4d2e-883f-0016d3cca427", kind: "token", user: 5, scope: "write", label: "phone" },
-  ...{ createdAt: NOW, usedAt: undefined, expiresAt: undefined },
+  id: "1b4e28ba-2fa1-4d2e-883f-0016d3cca427",
+  kind: "token",
+  user: 5,
+  scope: "write",
+  label: "phone",
+  createdAt: NOW,
+  usedAt: undefined,
+  expiresAt: undefined,
 };
 const PHONE = { id: "phone", caption: "Phone", type: "mobile", app: "", syncedAt: NOW } as const;
 const ACTION: StoredAction = {
-  ...{
-    sequence: 7,
-    podcast: "https://feeds.example/a",
-    episode: "https://media.example/a",
-    kind: "play",
-    actedAt: NOW,
-  },
-  ...{ guid: undefined, device: "phone", position: 5, started: undefined, total: undefined, superseded: undefined },
+  sequence: 7,
+  podcast: "https://feeds.example/a",
+  episode: "https://media.example/a",
+  kind: "play",
+  actedAt: NOW,
+  guid: undefined,
+  device: "phone",
+  position: 5,
+  started: undefined,
+  total: undefined,
+  superseded: undefined,
 };
 
 test("account export: list in batches of any size → one complete document", async () => {
