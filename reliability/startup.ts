@@ -1,73 +1,73 @@
 import { createHash } from "node:crypto";
+import { once } from "node:events";
 import { mkdirSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { startPostgres } from "../test/support/postgres.ts";
 import { launch } from "../test/support/process.ts";
-import { type Case, casesOfFiles, casesOfPostgres, casesOfSettings } from "./startup-cases.ts";
+import { type Case, ON_FILES, onPostgres, type Site, WITH_SETTINGS } from "./startup-cases.ts";
 import { type Findings, type ReliabilityTest, type Run, serve, stop } from "./support/run.ts";
 
 const AT_ONCE = 2;
 
-export const start: ReliabilityTest = {
-  name: "start-up checks",
+export const startup: ReliabilityTest = {
+  name: "startup checks",
   promises: ["P10"],
   async check(run) {
-    const database = await makeDatabase(run, {});
-    const cases = casesOfFiles(database, await makeWithAccounts(run));
-    if (run.isQuick) return tryAll(run, cases);
+    if (run.isQuick) return tryAll(run, ON_FILES);
     const [safe, unsafe] = [await startPostgres([], run.onEnd), await startPostgres(["fsync=off"], run.onEnd)];
     const standby = await (await startPostgres([], run.onEnd)).standby();
-    return tryAll(run, [...cases, ...casesOfSettings(database), ...casesOfPostgres(safe, unsafe, standby)]);
+    return tryAll(run, [...ON_FILES, ...WITH_SETTINGS, ...onPostgres(safe, unsafe, standby)]);
   },
   control: {
     name: "accounts, served to everyone",
-    async check(run) {
-      const chosen = casesOfFiles("", await makeWithAccounts(run)).filter(({ name }) => name.startsWith("accounts"));
-      const open = chosen.map((one) => ({
-        ...one,
-        prepare: async (folder: string) => ({ ...(await one.prepare(folder, run)), EARMARK_ALLOW_ANONYMOUS: "true" }),
-      }));
+    check(run) {
+      const chosen = ON_FILES.filter(([name]) => name.startsWith("accounts"));
+      const open = chosen.map(([name, words, prepare]): Case => {
+        const settings = async (site: Site) => ({ ...(await prepare(site)), EARMARK_ALLOW_ANONYMOUS: "true" });
+        return [name, words, settings];
+      });
       return tryAll(run, open);
     },
   },
 };
 
 /** A database as the program creates it. */
-async function makeDatabase(run: Run, settings: Readonly<Record<string, string>>): Promise<string> {
-  const path = join(run.folder, `made-${Object.keys(settings).length}.db`);
+async function create(run: Run, name: string, settings: Readonly<Record<string, string>>): Promise<string> {
+  const path = join(run.folder, name);
   await stop(await serve(run, { ...settings, DATABASE_URL: `file:${path}` }), "SIGTERM");
   return path;
 }
 
-function makeWithAccounts(run: Run): Promise<string> {
-  const first = { EARMARK_ADMIN_USER: "ann", EARMARK_ADMIN_PASSWORD: "the password of ann" };
-  return makeDatabase(run, { EARMARK_ACCOUNTS: "true", ...first });
-}
-
 async function tryAll(run: Run, cases: readonly Case[]): Promise<Findings> {
+  const admin = { EARMARK_ADMIN_USER: "ann", EARMARK_ADMIN_PASSWORD: "the password of ann" };
+  const intact = await create(run, "intact.db", {});
+  const withAccounts = await create(run, "accounts.db", { EARMARK_ACCOUNTS: "true", ...admin });
   const violations: string[] = [];
+  let refused = 0;
   const waiting = cases.entries();
   const tryNext = async () => {
     for (const [index, one] of waiting) {
-      run.log(one.name);
+      const [name] = one;
+      run.log(name);
       const folder = join(run.folder, `start-${index}`);
       mkdirSync(folder);
-      violations.push(...(await tryOne(run, one, folder)).map((words) => `${one.name}: ${words}`));
+      const found = await tryOne({ run, folder, intact, withAccounts }, one);
+      if (found.length === 0) refused += 1;
+      violations.push(...found.map((words) => `${name}: ${words}`));
     }
   };
   await Promise.all(Array.from({ length: AT_ONCE }, tryNext));
-  const refused = cases.length - new Set(violations.map((words) => words.split(":")[0])).size;
   return { figures: `${cases.length} invalid starts, ${refused} refused with the right message`, violations };
 }
 
-async function tryOne(run: Run, { code, words, prepare }: Case, folder: string): Promise<string[]> {
-  const settings = await prepare(folder, run);
-  const before = lookAt(folder);
+async function tryOne(site: Site, [, words, prepare, exitCode = 1]: Case): Promise<string[]> {
+  const settings = await prepare(site);
+  const before = contentOf(site.folder);
   const { child, listening } = launch(settings);
-  run.onEnd(() => child.kill("SIGKILL"));
-  let said = "";
-  child.stderr?.on("data", (chunk) => (said += chunk));
-  const closed = new Promise<number | null>((resolve) => child.once("close", resolve));
+  site.run.onEnd(() => child.kill("SIGKILL"));
+  let output = "";
+  child.stderr?.on("data", (chunk) => (output += chunk));
+  const closed = once(child, "close");
   const hasStarted = await listening.then(
     () => true,
     () => false,
@@ -76,16 +76,17 @@ async function tryOne(run: Run, { code, words, prepare }: Case, folder: string):
     child.kill("SIGKILL");
     return ["it starts"];
   }
-  const ended = await closed;
-  const violations = words.filter((word) => !word.test(said)).map((word) => `does not say ${word}, but: ${said}`);
-  if (ended !== code) violations.push(`ends with ${ended} instead of ${code}`);
-  if (/\n {4}at /.test(said)) violations.push("shows where in the program it happened");
-  if (lookAt(folder) !== before) violations.push(`changes what is there:\n${before}\n---\n${lookAt(folder)}`);
+  const [code] = await closed;
+  const violations = words.filter((word) => !word.test(output)).map((word) => `does not say ${word}, but: ${output}`);
+  if (code !== exitCode) violations.push(`ends with ${code} instead of ${exitCode}`);
+  if (/\n {4}at /.test(output)) violations.push("shows a stack trace");
+  const after = contentOf(site.folder);
+  if (after !== before) violations.push(`changes the data:\n${before}\n---\n${after}`);
   return violations;
 }
 
 /** All files except the lock beside a database, which any attempt may create and which is empty. */
-function lookAt(folder: string): string {
+function contentOf(folder: string): string {
   return readdirSync(folder, { recursive: true, encoding: "utf8" })
     .filter((name) => !name.endsWith("-lock"))
     .toSorted()
