@@ -45,12 +45,13 @@ export interface Attack {
 
 const ALL = ["same address", "another address", "an account"] as const;
 const STRANGERS = ["another address", "a stranger"] as const;
+const PROXIED = ["behind a proxy"] as const;
 const MIB = 2 ** 20;
-const CHANGES = get("/v1/changes?page[size]=1000");
-const EXPORT = get("/v1/subscriptions.opml");
+const CHANGES = "/v1/changes?page[size]=1000";
+const EXPORT = "/v1/subscriptions.opml";
+const PAGE = "/v1/subscriptions?page[size]=100";
 const NEXTCLOUD = "/index.php/apps/gpoddersync";
 const POLLS = [get(`${NEXTCLOUD}/subscriptions?since=1`), get(`/api/2/subscriptions/${ACCOUNT}/phone.json?since=1`)];
-const CLOSE = { Connection: "close" };
 /** Addresses of one /48. */
 const FORWARDED = { "X-Forwarded-For": `2001:db8:1:${MARK}::1` };
 /** Four bytes in UTF-8, but one character for the limits. */
@@ -66,71 +67,59 @@ export const LISTS = {
   ],
 } as const satisfies Record<string, () => readonly object[]>;
 
-export const ATTACKS: readonly Attack[] = [
-  { name: "changes", by: ALL, list: "feeds", connections: 400, requests: () => [CHANGES], isQuick: true },
-  { name: "changes", by: ALL, list: "feeds", connections: 40, requests: () => [CHANGES] },
-  { name: "changes of heavy feeds", by: ALL, list: "heavy feeds", connections: 40, requests: () => [CHANGES] },
-  { name: "polls after 25,000 removals", by: ALL, list: "removals", connections: 6, requests: () => POLLS },
-  { name: "10,000 updates", by: ALL, list: "heavy feeds", connections: 4, requests: manyUpdates, isQuick: true },
-  {
-    name: "app logins",
-    by: STRANGERS,
-    connections: 300,
-    requests: () => [post("/index.php/login/v2", "application/json", "")],
-    isQuick: true,
-  },
-  { name: "API descriptions", by: STRANGERS, connections: 300, requests: () => [get("/openapi.json")] },
-  { name: "uploads of 12 MB", by: ALL, connections: 2, requests: () => [upload(12 * MIB)] },
-  { name: "uploads of 32 MiB", by: ALL, connections: 8, requests: () => [upload(32 * MIB - 4_096)] },
-  { name: "imports of 50,000 feeds", by: ALL, connections: 20, requests: () => [importing()], isQuick: true },
-  { name: "documents of 8 MiB", by: ALL, connections: 20, requests: hardDocuments },
-  { name: "12,000 spellings", by: ALL, connections: 4, requests: () => [spellings()] },
-  {
-    name: "unread exports",
-    by: ALL,
-    list: "heavy feeds",
-    connections: 400,
-    how: "hold",
-    requests: () => [EXPORT],
-    isQuick: true,
-  },
-  { name: "unread changes", by: ALL, list: "heavy feeds", connections: 400, how: "hold", requests: () => [CHANGES] },
-  { name: "unread polls", by: ALL, list: "heavy feeds", connections: 200, how: "hold", requests: () => POLLS },
-  {
-    name: "pipelined and unread",
-    by: ALL,
-    connections: 20,
-    how: "hold",
-    requests: () => [{ ...get("/v1/subscriptions?page[size]=100"), copies: 5_000 }],
-    list: "feeds",
-    isQuick: true,
-  },
-  { name: "slow uploads of 32 MiB", by: ALL, connections: 8, how: "drip", requests: () => [blank(32 * MIB)] },
-  { name: "slow uploads of 8 MiB", by: ALL, connections: 400, how: "drip", requests: () => [blank(8 * MIB)] },
-  { name: "event streams", by: ALL, connections: 1_000, requests: () => [get("/v1/events")] },
-  { name: "idle connections", by: ALL, connections: 4_000, how: "hold", requests: idle, isQuick: true },
-  { name: "idle connections", by: ["behind a proxy"], connections: 9_000, how: "hold", requests: idle },
-  { name: "wrong passwords", by: ["behind a proxy"], connections: 100, requests: () => [signIn()], isQuick: true },
-  { name: "wrong passwords of apps", by: ["behind a proxy"], connections: 100, requests: wrongPasswords },
-  { name: "long headers and queries", by: ALL, connections: 100, requests: longHeads },
-  {
-    name: "pages with podcasts",
-    by: ALL,
-    list: "feeds",
-    connections: 200,
-    requests: () => [get("/v1/subscriptions?include=podcast&page[size]=100")],
-  },
-  {
-    name: "last pages",
-    by: ALL,
-    list: "feeds",
-    connections: 200,
-    requests: () => [get("/v1/subscriptions?page[number]=195&page[size]=100")],
-    isQuick: true,
-  },
-  { name: "new connections", by: ALL, connections: 300, requests: () => [get("/v1/subscriptions", CLOSE)] },
-  { name: "exports", by: ALL, list: "feeds", connections: 100, requests: () => [EXPORT] },
+type Row = readonly [
+  name: string,
+  by: Attack["by"],
+  connections: number,
+  /** The path of a GET request, or requests that are sent in turn. */
+  requests: string | Attack["requests"],
+  more?: Pick<Attack, "how" | "list" | "isQuick">,
 ];
+
+const QUICK = { isQuick: true } as const;
+const FEEDS = { list: "feeds" } as const;
+const HEAVY = { list: "heavy feeds" } as const;
+const UNREAD = { how: "hold" } as const;
+const SLOW = { how: "drip" } as const;
+
+const ROWS: readonly Row[] = [
+  ["changes", ALL, 400, CHANGES, { ...FEEDS, ...QUICK }],
+  ["changes", ALL, 40, CHANGES, FEEDS],
+  ["changes of heavy feeds", ALL, 40, CHANGES, HEAVY],
+  ["polls after 25,000 removals", ALL, 6, () => POLLS, { list: "removals" }],
+  ["10,000 updates", ALL, 4, manyUpdates, { ...HEAVY, ...QUICK }],
+  ["app logins", STRANGERS, 300, () => [post("/index.php/login/v2", "application/json", "")], QUICK],
+  ["API descriptions", STRANGERS, 300, "/openapi.json"],
+  ["uploads of 12 MB", ALL, 2, () => [upload(12 * MIB)]],
+  ["uploads of 32 MiB", ALL, 8, () => [upload(32 * MIB - 4_096)]],
+  ["imports of 50,000 feeds", ALL, 20, importing, QUICK],
+  ["documents of 8 MiB", ALL, 20, hardDocuments],
+  ["12,000 spellings", ALL, 4, spellings],
+  ["unread exports", ALL, 400, EXPORT, { ...UNREAD, ...HEAVY, ...QUICK }],
+  ["unread changes", ALL, 400, CHANGES, { ...UNREAD, ...HEAVY }],
+  ["unread polls", ALL, 200, () => POLLS, { ...UNREAD, ...HEAVY }],
+  ["pipelined and unread", ALL, 20, () => [{ ...get(PAGE), copies: 5_000 }], { ...UNREAD, ...FEEDS, ...QUICK }],
+  ["slow uploads of 32 MiB", ALL, 8, () => [blank(32 * MIB)], SLOW],
+  ["slow uploads of 8 MiB", ALL, 400, () => [blank(8 * MIB)], SLOW],
+  ["event streams", ALL, 1_000, "/v1/events"],
+  ["idle connections", ALL, 4_000, idle, { ...UNREAD, ...QUICK }],
+  ["idle connections", PROXIED, 9_000, idle, UNREAD],
+  ["wrong passwords", PROXIED, 100, signIn, QUICK],
+  ["wrong passwords of apps", PROXIED, 100, wrongPasswords],
+  ["long headers and queries", ALL, 100, longHeads],
+  ["pages with podcasts", ALL, 200, `${PAGE}&include=podcast`, FEEDS],
+  ["last pages", ALL, 200, `${PAGE}&page[number]=195`, { ...FEEDS, ...QUICK }],
+  ["new connections", ALL, 300, () => [get("/v1/subscriptions", { Connection: "close" })]],
+  ["exports", ALL, 100, EXPORT, FEEDS],
+];
+
+export const ATTACKS: readonly Attack[] = ROWS.map(([name, by, connections, requests, more]) => ({
+  name,
+  by,
+  connections,
+  requests: typeof requests === "string" ? () => [get(requests)] : requests,
+  ...more,
+}));
 
 function get(path: string, headers: Headers = {}): Request {
   return { method: "GET", path, headers };
@@ -185,10 +174,10 @@ export function upload(bytes: number): Request {
   return post(`${NEXTCLOUD}/episode_action/create`, "application/json", Buffer.from(`[${all.join()}]`));
 }
 
-function importing(): Request {
+function importing(): Request[] {
   const outlines = times(50_000, (n) => `<outline text="${"t".repeat(250)}" xmlUrl="https://feeds.example/o/${n}"/>`);
   const file = `<opml version="2.0"><body>${outlines.join("")}</body></opml>`;
-  return post("/v1/imports", "text/x-opml", Buffer.from(file));
+  return [post("/v1/imports", "text/x-opml", Buffer.from(file))];
 }
 
 /** JSON documents of 8 MiB that take long to parse. */
@@ -203,9 +192,9 @@ function hardDocuments(): Request[] {
   ].map((text) => post("/v1/operations", ATOMIC, Buffer.from(text)));
 }
 
-function spellings(): Request {
+function spellings(): Request[] {
   const body = JSON.stringify({ add: times(12_000, (n) => `https://feeds.example/spelled#${n}`) });
-  return post(`${NEXTCLOUD}/subscription_change/create`, "application/json", Buffer.from(body));
+  return [post(`${NEXTCLOUD}/subscription_change/create`, "application/json", Buffer.from(body))];
 }
 
 function blank(bytes: number): Request {
@@ -217,9 +206,9 @@ function idle(): Request[] {
   return [{ ...get("/"), copies: 0 }];
 }
 
-function signIn(): Request {
+function signIn(): Request[] {
   const attributes = { name: ACCOUNT, password: `wrong password ${MARK}` };
-  return post("/v1/sessions", PLAIN, JSON.stringify({ data: { type: "session", attributes } }), FORWARDED);
+  return [post("/v1/sessions", PLAIN, JSON.stringify({ data: { type: "session", attributes } }), FORWARDED)];
 }
 
 function wrongPasswords(): Request[] {
