@@ -11,7 +11,7 @@ import { kill } from "./kill.ts";
 import { killApps } from "./kill-apps.ts";
 import { power } from "./power.ts";
 import { randomizedTests } from "./randomized.ts";
-import { accessEnds } from "./revocation.ts";
+import { revocation } from "./revocation.ts";
 import { sameFeed } from "./same-feed.ts";
 import { slowClients } from "./slow-clients.ts";
 import { startup } from "./startup.ts";
@@ -35,7 +35,7 @@ const TESTS: readonly ReliabilityTest[] = [
   gracefulStop,
   badInput,
   access,
-  accessEnds,
+  revocation,
   backups,
   upgrades,
   startup,

@@ -12,7 +12,7 @@ const DELAYED_WRITES = 4;
 const COMMAND_EVERY = 8;
 
 /** One write request with the credential of its round. */
-export interface Write {
+interface Write {
   /** The id of the subscription, or the label of the token. */
   readonly target: string;
   readonly kind: "add" | "remove";
@@ -23,7 +23,7 @@ export interface Write {
 }
 
 /** The writes with one credential, and what its user had right after the revocation and at the end. */
-export interface Round {
+interface Round {
   readonly revokedAt: number;
   readonly writes: readonly Write[];
   readonly afterRevocation: ReadonlySet<string>;
@@ -32,7 +32,7 @@ export interface Round {
 
 type Settings = Readonly<Record<string, string>>;
 
-export const accessEnds: ReliabilityTest = {
+export const revocation: ReliabilityTest = {
   name: "revocation",
   promises: ["P11"],
   async check(run) {
@@ -51,7 +51,7 @@ export const accessEnds: ReliabilityTest = {
   },
 };
 
-export function judge(rounds: readonly Round[]): Findings {
+function judge(rounds: readonly Round[]): Findings {
   const violations = rounds.flatMap(violationsOf);
   const writes = rounds.flatMap((round) => round.writes);
   const count = (test: (write: Write) => boolean) => writes.filter(test).length.toLocaleString("en");
@@ -122,27 +122,9 @@ async function oneRound(
   const token = isSession ? undefined : await newToken(port, observer, { label: "app", scope: "write" });
   const headers = session ? { Cookie: session.cookie } : { Authorization: `Bearer ${token?.token}` };
 
-  const revoke = async () => {
-    if (token !== undefined && number % COMMAND_EVERY === 0) {
-      const { code, stderr } = await runProgram(["token", "revoke", name, token.id], {
-        DATABASE_URL: settings["DATABASE_URL"] ?? "",
-      });
-      if (code !== 0) throw new Error(stderr);
-      return;
-    }
-    const own = { Cookie: observer.cookie, "Content-Type": PLAIN, ...fromElsewhere() };
-    const password = { current_password: observer.password, password: "quite another password" };
-    const [method, path, body] =
-      session !== undefined && number % 2 === 0
-        ? ["PATCH", "/v1/me", document("account", password)]
-        : ["DELETE", session === undefined ? `/v1/tokens/${token?.id}` : `/v1/sessions/${session.id}`, undefined];
-    const response = await callServer(other, method, path, { headers: own, ...(body === undefined ? {} : { body }) });
-    if (response.status !== 204) throw new Error(`${method} ${path}: ${response.status} ${response.text}`);
-  };
-
   const writes: Write[] = [];
   const ports = [port, other];
-  const writer = new Writer(headers, isSession, run.random);
+  const writer = createWriter(headers, isSession, run.random);
   let isStopped = false;
   const writing = Array.from({ length: WRITERS }, async (_, index) => {
     while (!isStopped) writes.push(await writer.write(ports[index % 2] ?? port));
@@ -152,7 +134,7 @@ async function oneRound(
     writer.writeSlowly(ports[index % 2] ?? port, released.promise),
   );
   await sleep(20 + run.random() * 80);
-  const revoked = sleep(lateMs).then(revoke);
+  const revoked = sleep(lateMs).then(() => revoke(other, { ...observer, name }, { session, token }, number, settings));
   if (lateMs === 0) await revoked;
   const revokedAt = performance.now();
   released.resolve();
@@ -162,6 +144,30 @@ async function oneRound(
   await Promise.all([revoked, ...writing]);
   writes.push(...(await Promise.all(delayed)));
   return { revokedAt, writes, afterRevocation, atEnd: await readState(port, observer.cookie) };
+}
+
+/** Revokes the credential: by a request, a password change or a command. */
+async function revoke(
+  port: number,
+  { name, cookie, password }: { readonly name: string; readonly cookie: string; readonly password: string },
+  { session, token }: { readonly session: { id: string } | undefined; readonly token: { id: string } | undefined },
+  number: number,
+  settings: Settings,
+): Promise<void> {
+  if (token !== undefined && number % COMMAND_EVERY === 0) {
+    const database = { DATABASE_URL: settings["DATABASE_URL"] ?? "" };
+    const { code, stderr } = await runProgram(["token", "revoke", name, token.id], database);
+    if (code !== 0) throw new Error(stderr);
+    return;
+  }
+  const headers = { Cookie: cookie, "Content-Type": PLAIN, ...fromElsewhere() };
+  const isPasswordChange = session !== undefined && number % 2 === 0;
+  const body = document("account", { current_password: password, password: "quite another password" });
+  const path = session === undefined ? `/v1/tokens/${token?.id}` : `/v1/sessions/${session.id}`;
+  const { status, text } = isPasswordChange
+    ? await callServer(port, "PATCH", "/v1/me", { headers, body })
+    : await callServer(port, "DELETE", path, { headers });
+  if (status !== 204) throw new Error(`revocation: ${status} ${text}`);
 }
 
 /** Part of user names, so that a test and its control never share one. */
@@ -179,61 +185,49 @@ async function readState(port: number, cookie: string): Promise<ReadonlySet<stri
   );
 }
 
-/** Sends write requests of all kinds with one credential. */
-class Writer {
-  readonly #headers: Settings;
-  readonly #mayAddTokens: boolean;
-  readonly #random: () => number;
-  readonly #added: string[] = [];
-  #tokens = 0;
-
-  constructor(headers: Settings, mayAddTokens: boolean, random: () => number) {
-    this.#headers = headers;
-    this.#mayAddTokens = mayAddTokens;
-    this.#random = random;
-  }
-
-  async write(port: number): Promise<Write> {
-    const { method, path, target, kind, type, body } = this.#next();
-    const sentAt = performance.now();
-    const headers = { ...this.#headers, "Content-Type": type };
-    const response = await callServer(port, method, path, { headers, ...(body === undefined ? {} : { body }) });
-    const isRefused = response.json?.["atomic:results"]?.[0].errors !== undefined;
-    if (kind === "add" && response.status < 300 && path !== "/v1/tokens") this.#added.push(target);
-    return { target, kind, sentAt, status: isRefused ? 422 : response.status };
-  }
-
-  /** Sends the last byte of the request only after `released` resolves. */
-  async writeSlowly(port: number, released: Promise<void>): Promise<Write> {
-    const { method, path, target, kind, type, body } = this.#next(true);
-    const bytes = writeRequest(method, path, { ...this.#headers, "Content-Type": type }, body);
-    let sentAt = 0;
-    const { status } = await holdBack(port, bytes, async () => {
-      await released;
-      sentAt = performance.now();
-    });
-    return { target, kind, sentAt, status: status || undefined };
-  }
-
-  #next(isAdding = false): PlannedWrite {
-    const [chance, id] = [this.#random(), newId()];
-    const removed = isAdding || chance >= 0.2 ? undefined : this.#added.pop();
+/** Write requests of all kinds with one credential. */
+function createWriter(headers: Settings, mayAddTokens: boolean, random: () => number) {
+  const added: string[] = [];
+  let tokens = 0;
+  const next = (isAdding = false): PlannedWrite => {
+    const [chance, id] = [random(), newId()];
+    const removed = isAdding || chance >= 0.2 ? undefined : added.pop();
     if (removed !== undefined)
       return { method: "DELETE", path: `/v1/subscriptions/${removed}`, target: removed, kind: "remove", type: PLAIN };
+    const adding = { method: "POST", target: id, kind: "add" } as const;
     // The limit is 100 tokens per account.
-    if (this.#mayAddTokens && chance < 0.5 && this.#tokens < 80) {
-      this.#tokens += 1;
-      const body = document("token", { label: id, scope: "write" });
-      return { method: "POST", path: "/v1/tokens", target: id, kind: "add", type: PLAIN, body };
+    if (mayAddTokens && chance < 0.5 && tokens < 80) {
+      tokens += 1;
+      return { ...adding, path: "/v1/tokens", type: PLAIN, body: document("token", { label: id, scope: "write" }) };
     }
-    const operation = add(id, `https://feeds.example/${id}`);
-    if (chance < 0.75) {
-      const body = JSON.stringify({ "atomic:operations": [operation] });
-      return { method: "POST", path: "/v1/operations", target: id, kind: "add", type: ATOMIC, body };
-    }
-    const body = JSON.stringify({ data: (operation as { data: unknown }).data });
-    return { method: "POST", path: "/v1/subscriptions", target: id, kind: "add", type: PLAIN, body };
-  }
+    const operation = add(id, `https://feeds.example/${id}`) as { readonly data: unknown };
+    if (chance >= 0.75)
+      return { ...adding, path: "/v1/subscriptions", type: PLAIN, body: JSON.stringify({ data: operation.data }) };
+    const body = JSON.stringify({ "atomic:operations": [operation] });
+    return { ...adding, path: "/v1/operations", type: ATOMIC, body };
+  };
+  return {
+    async write(port: number): Promise<Write> {
+      const { method, path, target, kind, type, body } = next();
+      const sentAt = performance.now();
+      const sent = { headers: { ...headers, "Content-Type": type }, ...(body === undefined ? {} : { body }) };
+      const response = await callServer(port, method, path, sent);
+      const isRefused = response.json?.["atomic:results"]?.[0].errors !== undefined;
+      if (kind === "add" && response.status < 300 && path !== "/v1/tokens") added.push(target);
+      return { target, kind, sentAt, status: isRefused ? 422 : response.status };
+    },
+    /** Sends the last byte of the request only after `released` resolves. */
+    async writeSlowly(port: number, released: Promise<void>): Promise<Write> {
+      const { method, path, target, kind, type, body } = next(true);
+      let sentAt = 0;
+      const bytes = writeRequest(method, path, { ...headers, "Content-Type": type }, body);
+      const { status } = await holdBack(port, bytes, async () => {
+        await released;
+        sentAt = performance.now();
+      });
+      return { target, kind, sentAt, status: status || undefined };
+    },
+  };
 }
 
 interface PlannedWrite extends Pick<Write, "target" | "kind"> {
