@@ -233,6 +233,39 @@ function valuesOf(path: string, tables: readonly string[]): string[][] {
   return [...values.values()];
 }
 
+/** Each value as a credential, an invitation and a password: none grants access. Returns the number of attempts. */
+async function tryValues(port: number, name: string, values: readonly (readonly string[])[]): Promise<number> {
+  const inHeader = values.flat().filter((value) => /^[!-~]+( [!-~]+)*$/.test(value));
+  let tried = 0;
+  const refuse = async (wanted: number, method: string, path: string, more: Headers, body?: string) => {
+    const response = await callServer(port, method, path, {
+      headers: { ...(body === undefined ? {} : plain), ...fromElsewhere(), ...more },
+      ...(body === undefined ? {} : { body }),
+    });
+    assert.equal(response.status, wanted, `${method} ${path} ${JSON.stringify(more)} ${body}: ${response.text}`);
+    tried += 1;
+  };
+  for (const value of inHeader) {
+    for (const prefix of ["", "emk_", "emi_"]) await refuse(401, "GET", "/v1/me", bearer(prefix + value));
+    await refuse(401, "GET", "/v1/me", { Authorization: `Basic ${btoa(`${name}:${value}`)}` });
+    for (const path of ["/v1/me", "/v1/sessions"]) await refuse(401, "GET", path, { Cookie: `earmark=${value}` });
+    const feeds = `/subscriptions/${name}.json`;
+    await refuse(401, "GET", feeds, { Authorization: `Basic ${btoa(`${name}:emk_${value}`)}` });
+    await refuse(401, "GET", feeds, { Cookie: `sessionid=${value}` });
+  }
+  for (const value of values.flat()) {
+    for (const invitation of [value, `emi_${value}`, `emk_${value}`]) {
+      const body = document("account", { name: "mallory", password: "the password of mallory", invitation });
+      await refuse(403, "POST", "/v1/accounts", {}, body);
+    }
+  }
+  const guesses = values.map(([password]) => document("session", { name, password }));
+  // A hash takes its time, and few may wait for one.
+  for (let at = 0; at < guesses.length; at += 8)
+    await Promise.all(guesses.slice(at, at + 8).map((body) => refuse(401, "POST", "/v1/sessions", {}, body)));
+  return tried;
+}
+
 test("secrets: the database file → contains nothing that grants access", async (t) => {
   const folder = temporaryFolder();
   const settings = {
@@ -300,34 +333,7 @@ test("secrets: the database file → contains nothing that grants access", async
 
   const values = valuesOf(`${folder}/earmark.db`, ["credentials", "accounts", "names"]);
   assert.ok(values.length > 30, `${values.length} values`);
-  const inHeader = values.flat().filter((value) => /^[!-~]+( [!-~]+)*$/.test(value));
-  let tried = 0;
-  const refuse = async (wanted: number, method: string, path: string, more: Headers, body?: string) => {
-    const response = await callServer(port, method, path, {
-      headers: { ...(body === undefined ? {} : plain), ...fromElsewhere(), ...more },
-      ...(body === undefined ? {} : { body }),
-    });
-    assert.equal(response.status, wanted, `${method} ${path} ${JSON.stringify(more)} ${body}: ${response.text}`);
-    tried += 1;
-  };
-  for (const value of inHeader) {
-    for (const prefix of ["", "emk_", "emi_"]) await refuse(401, "GET", "/v1/me", bearer(prefix + value));
-    await refuse(401, "GET", "/v1/me", { Authorization: `Basic ${btoa(`${first.name}:${value}`)}` });
-    for (const path of ["/v1/me", "/v1/sessions"]) await refuse(401, "GET", path, { Cookie: `earmark=${value}` });
-    const feeds = `/subscriptions/${first.name}.json`;
-    await refuse(401, "GET", feeds, { Authorization: `Basic ${btoa(`${first.name}:emk_${value}`)}` });
-    await refuse(401, "GET", feeds, { Cookie: `sessionid=${value}` });
-  }
-  for (const value of values.flat()) {
-    for (const invitation of [value, `emi_${value}`, `emk_${value}`]) {
-      const body = document("account", { name: "mallory", password: "the password of mallory", invitation });
-      await refuse(403, "POST", "/v1/accounts", {}, body);
-    }
-  }
-  const guesses = values.map(([password]) => document("session", { name: first.name, password }));
-  // A hash takes its time, and few may wait for one.
-  for (let at = 0; at < guesses.length; at += 8)
-    await Promise.all(guesses.slice(at, at + 8).map((body) => refuse(401, "POST", "/v1/sessions", {}, body)));
+  const tried = await tryValues(port, first.name, values);
   t.diagnostic(`${values.length} values, ${tried} attempts`);
 
   server.child.kill("SIGTERM");

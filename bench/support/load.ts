@@ -81,7 +81,7 @@ countFrom(Number(process.argv[2]));
 let finish: () => void = () => undefined;
 
 function measure(order: MeasureOrder): Promise<Measurement> {
-  const { port, pid, tokens, databasePid, connections, workload, warmUp, measure: bound } = order;
+  const { port, tokens, connections, workload, warmUp, measure: bound } = order;
   return new Promise((resolve, reject) => {
     let isFinished = false;
     finish = () => {
@@ -94,7 +94,7 @@ function measure(order: MeasureOrder): Promise<Measurement> {
     };
     let phase: "warming up" | "measuring" | "ending" = "warming up";
     let [sent, answered, inFlight] = [0, 0, 0];
-    let started = { at: performance.now(), server: 0, database: 0, load: process.cpuUsage() };
+    let started = readUsage(order, performance.now());
     let times: number[] = [];
     let result: Measurement | undefined;
 
@@ -102,24 +102,14 @@ function measure(order: MeasureOrder): Promise<Measurement> {
       const limit = phase === "warming up" ? warmUp : bound;
       const isOver = isFinished || now - started.at >= limit.ms || answered >= limit.requests;
       if (phase === "ending" || !isOver) return;
-      const server = readCpuSeconds(pid);
-      const database = databasePid === undefined ? Number.NaN : readCpuSecondsOfAll(databasePid);
+      const usage = readUsage(order, now);
       if (phase === "measuring") {
-        const seconds = (now - started.at) / 1000;
-        const { user, system } = process.cpuUsage(started.load);
-        result = {
-          requests: answered,
-          seconds,
-          cpuSeconds: server - started.server,
-          databaseSeconds: database - started.database,
-          p99Ms: p99Of(times),
-          loadShare: (user + system) / 1e6 / seconds,
-        };
+        result = { requests: answered, p99Ms: p99Of(times), ...difference(started, usage) };
         phase = "ending";
         return;
       }
       phase = "measuring";
-      started = { at: now, server, database, load: process.cpuUsage() };
+      started = usage;
       times = [];
       [sent, answered] = [inFlight, 0];
     };
@@ -158,10 +148,34 @@ function measure(order: MeasureOrder): Promise<Measurement> {
 
     Promise.all(Array.from({ length: connections }, () => Connection.open(port, fail))).then((all) => {
       opened.push(...all);
-      started.at = performance.now();
+      started = readUsage(order, performance.now());
       all.forEach(drive);
     }, fail);
   });
+}
+
+/** CPU times in seconds, of the server, its database and this process. */
+interface Usage {
+  readonly at: number;
+  readonly server: number;
+  readonly database: number;
+  readonly load: number;
+}
+
+function readUsage({ pid, databasePid }: MeasureOrder, at: number): Usage {
+  const { user, system } = process.cpuUsage();
+  const database = databasePid === undefined ? Number.NaN : readCpuSecondsOfAll(databasePid);
+  return { at, server: readCpuSeconds(pid), database, load: (user + system) / 1e6 };
+}
+
+function difference(from: Usage, to: Usage): Omit<Measurement, "requests" | "p99Ms"> {
+  const seconds = (to.at - from.at) / 1_000;
+  return {
+    seconds,
+    cpuSeconds: to.server - from.server,
+    databaseSeconds: to.database - from.database,
+    loadShare: (to.load - from.load) / seconds,
+  };
 }
 
 function createWorkload(workload: MeasureOrder["workload"], tokens: readonly string[]): Workload {
