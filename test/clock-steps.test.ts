@@ -1,16 +1,22 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { newToken } from "./support/accounts.ts";
-import { cookieOf, documentOf, JSONAPI, MINUTE, newUser, PASSWORD, signIn, start } from "./support/http-accounts.ts";
+import {
+  basic,
+  cookieOf,
+  documentOf,
+  JSONAPI,
+  MINUTE,
+  newUser,
+  PASSWORD,
+  signIn,
+  start,
+} from "./support/http-accounts.ts";
 import { add, newId, operate } from "./support/server.ts";
 
 const HOUR = 60 * MINUTE;
 const FEEDS = "/index.php/apps/gpoddersync/subscriptions";
 const CHANGE_FEEDS = "/index.php/apps/gpoddersync/subscription_change/create";
-
-const basic = (name: string, password: string) => ({
-  Authorization: `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`,
-});
 
 /** The clock of a real server is wrong for hours, and then is not. */
 const STEPS = {

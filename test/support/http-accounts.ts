@@ -52,6 +52,10 @@ export const signIn = ({ call }: TestServer, name: unknown, password: unknown = 
     body: documentOf("session", { name, password }),
   });
 
+export const basic = (name: string, password: string) => ({
+  Authorization: `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`,
+});
+
 export const cookieOf = (response: HttpResponse) => String(response.headers["set-cookie"]).split(";")[0] ?? "";
 
 let names = 0;

@@ -1,10 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { documentOf, JSONAPI, newUser, start } from "../../../test/support/http-accounts.ts";
-
-const basic = (name: string, password: string) => ({
-  Authorization: `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`,
-});
+import { basic, documentOf, JSONAPI, newUser, start } from "../../../test/support/http-accounts.ts";
 
 const server = await start();
 

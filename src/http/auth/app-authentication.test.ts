@@ -1,11 +1,16 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { cookieOf, fromNewNetwork, newUser, PASSWORD, signUp, start } from "../../../test/support/http-accounts.ts";
+import {
+  basic,
+  cookieOf,
+  fromNewNetwork,
+  newUser,
+  PASSWORD,
+  signUp,
+  start,
+} from "../../../test/support/http-accounts.ts";
 import { type HttpResponse, startServer, type TestServer } from "../../../test/support/server.ts";
 
-const basic = (name: string, password: string) => ({
-  Authorization: `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`,
-});
 const tokenOf = ({ Authorization }: { Authorization: string }) => Authorization.slice("Bearer ".length);
 
 async function get(

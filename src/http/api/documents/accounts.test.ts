@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { failureOf } from "../../../../test/support/jsonapi.ts";
 import type { Credential } from "../../../accounts/account-store.ts";
-import { RequestFailure } from "../../../errors/catalog.ts";
 import { writeOne, writePageOf } from "../../../jsonapi/document.ts";
 import {
   credentialResource,
@@ -15,16 +15,6 @@ import {
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 
 const document = (type: string, attributes: unknown) => ({ data: { type, attributes } });
-
-function failureOf(work: () => unknown): RequestFailure["error"] {
-  try {
-    work();
-  } catch (failure) {
-    assert.ok(failure instanceof RequestFailure, String(failure));
-    return failure.error;
-  }
-  assert.fail("it should be refused");
-}
 
 test("account documents: valid → attributes are read", () => {
   assert.deepEqual(readSignIn(document("session", { name: "ann", password: "p" })), {

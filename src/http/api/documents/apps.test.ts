@@ -1,21 +1,11 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { RequestFailure } from "../../../errors/catalog.ts";
+import { failureOf } from "../../../../test/support/jsonapi.ts";
 import { readActionListQuery } from "../queries.ts";
 import { deviceResource, readDeviceChanges, writeActionPage } from "./apps.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const document = (attributes: unknown, more: object = {}) => ({ data: { type: "device", ...more, attributes } });
-
-function failureOf(work: () => unknown): RequestFailure["error"] {
-  try {
-    work();
-  } catch (failure) {
-    assert.ok(failure instanceof RequestFailure, String(failure));
-    return failure.error;
-  }
-  assert.fail("it should be refused");
-}
 
 test("device changes: valid → only what is given", () => {
   assert.deepEqual(readDeviceChanges(document({ caption: "Ann’s phone" }), "a"), { caption: "Ann’s phone" });

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import {
+  basic,
   documentOf,
   fromNewNetwork,
   JSONAPI,
@@ -10,10 +11,6 @@ import {
   start,
 } from "../../../../test/support/http-accounts.ts";
 import { APP_LOGIN_MS } from "../../../apps/logins.ts";
-
-const basic = (name: string, password: string) => ({
-  Authorization: `Basic ${Buffer.from(`${name}:${password}`).toString("base64")}`,
-});
 
 describe("Nextcloud login flow", async () => {
   const server = await start();
