@@ -88,7 +88,7 @@ export interface NewAccountState {
   readonly invitationKind: CredentialKind | undefined;
 }
 
-export interface NewAccountDecision {
+interface NewAccountDecision {
   readonly becomesLocalUser: boolean;
   readonly becomesAdmin: boolean;
   readonly endsSetup: boolean;

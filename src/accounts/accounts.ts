@@ -22,7 +22,7 @@ import type { MonotonicClock } from "./rate-limits.ts";
 import { type AccountRefusal, isAccountRefusal, refuse } from "./refusals.ts";
 
 /** The longest secret of any kind; longer ones are rejected without hashing them. */
-export const MAX_SECRET = 256;
+const MAX_SECRET = 256;
 export const TOKEN_PREFIX = "emk_";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;

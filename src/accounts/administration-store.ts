@@ -7,7 +7,7 @@ const DAY_MS = 24 * 60 * 60 * 1_000;
 /** How long the audit log keeps an entry. */
 export const AUDIT_MS = 400 * DAY_MS;
 
-export const AUDIT_ACTIONS = [
+const AUDIT_ACTIONS = [
   "account-created",
   "account-joined",
   "account-signed-up",
@@ -55,7 +55,7 @@ export const ADMIN_ACTIONS = {
 export type AdminAction = keyof typeof ADMIN_ACTIONS;
 
 /** The part of an account that such an action affects. */
-export type AccountState = Pick<Account, "isAdmin" | "disabledAt">;
+type AccountState = Pick<Account, "isAdmin" | "disabledAt">;
 
 /** The state after the action; undefined if it is the same as before. Shared by all engines. */
 export function applyAdminAction(

@@ -9,7 +9,7 @@ const SETUP_MS = DAY_MS;
 const RESET_MS = DAY_MS;
 export const INVITATION_DAYS = 7;
 
-export const INVITATION_PREFIX = "emi_";
+const INVITATION_PREFIX = "emi_";
 const RESET_PREFIX = "emr_";
 
 /** Maximum number of users seen today that a process remembers. */

@@ -32,7 +32,7 @@ export interface Actor {
 export const COMMAND_LINE: Actor = { name: "command line", address: "" };
 
 /** No quota. A number that every engine can compare. */
-export const UNLIMITED = Number.MAX_SAFE_INTEGER;
+const UNLIMITED = Number.MAX_SAFE_INTEGER;
 
 /** A caller without a credential that could be revoked: the local user, the command line, the server itself. */
 export function asUser(user: UserId): Caller {

@@ -10,7 +10,7 @@ export interface OidcUser {
 }
 
 /** The account that such a user signs in to. */
-export interface OidcAccount extends StoredAccount {
+interface OidcAccount extends StoredAccount {
   /** Hash of the `linked-user` credential that links it, if it is linked. Access ends when that credential is removed. */
   readonly linkHash: string | undefined;
 }

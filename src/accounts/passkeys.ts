@@ -8,7 +8,7 @@ import type { Signatures } from "./signatures.ts";
 import { issueTicket, readTicket, type Ticket } from "./tickets.ts";
 
 /** How long the user has to confirm on their device. */
-export const CHALLENGE_MS = 5 * 60 * 1_000;
+const CHALLENGE_MS = 5 * 60 * 1_000;
 /** Maximum length of a credential id in WebAuthn, in base64url. */
 const MAX_CREDENTIAL_ID = 1_364;
 /** EdDSA, ES256 and RS256: every authenticator supports at least one of them. */

@@ -4,8 +4,8 @@ import { FairQueue } from "../util/fair-queue.ts";
 
 const argon2 = promisify(argon2WithCallback);
 
-export const MIN_PASSWORD = 8;
-export const MAX_PASSWORD = 256;
+const MIN_PASSWORD = 8;
+const MAX_PASSWORD = 256;
 
 /** What a new hash costs: the minimum that OWASP recommends. Tests lower it. */
 export const HASH_COST = { memoryKib: 19 * 1024, passes: 2 };

@@ -38,13 +38,13 @@ export interface StoredAction extends EpisodeAction {
   readonly superseded: Superseded | undefined;
 }
 
-export type Superseded = Pick<EpisodeAction, "actedAt" | "position">;
+type Superseded = Pick<EpisodeAction, "actedAt" | "position">;
 
 export const MAX_ACTIONS = 200_000;
 /** Actions evicted beyond what is necessary, so that not every upload has to find the oldest. */
 export const EXTRA_EVICTED = 2_000;
-export const MAX_MEDIA_URL = 2_048;
-export const MAX_GUID = 1_024;
+const MAX_MEDIA_URL = 2_048;
+const MAX_GUID = 1_024;
 /** Allowed clock skew of phones. A later time is replaced by the server's, because it would win all comparisons. */
 const MAX_AHEAD_MS = 5 * 60_000;
 const MAX_SECONDS = 2 ** 31 - 1;

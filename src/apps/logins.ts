@@ -23,7 +23,7 @@ export const APP_LOGIN_MS = 20 * 60 * 1_000;
 const MAX_LEFT_MS = 24 * 60 * 60 * 1_000;
 
 /** The app that asks for access. */
-export interface AppLoginOrigin {
+interface AppLoginOrigin {
   /** User agent; empty if the app sent none. */
   readonly app: string;
   readonly address: string;

@@ -43,7 +43,7 @@ export interface Seen {
 export type Progress = Poll | Upload;
 
 /** It polled since a timestamp, and was sent the changes from `from` (exclusive) to `covered` (inclusive). */
-export interface Poll {
+interface Poll {
   readonly kind: "poll";
   readonly since: number;
   readonly from: number;

@@ -32,7 +32,7 @@ import { findUnrecorded, isFull, readSpellings } from "./spellings.ts";
 type Pages = AsyncIterable<readonly string[]> | Iterable<readonly string[]>;
 
 /** What happened to the list since a timestamp. If it `isLong`, it is read from the store on demand, page by page. */
-export interface FeedChanges {
+interface FeedChanges {
   /** URLs of feeds that were added, as stored. */
   readonly add: Pages;
   /** The removed feeds, in every spelling that a client may know. */
@@ -42,7 +42,7 @@ export interface FeedChanges {
   readonly timestamp: () => Promise<number>;
 }
 
-export interface ActionChanges {
+interface ActionChanges {
   /** In the order of their uploads. Read from the store on demand, because there may be very many. */
   readonly pages: AsyncGenerator<readonly EpisodeAction[]>;
   /** Whether there may be more than one page. */

@@ -49,7 +49,7 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
 }
 
 /** Whether the credentials in a backup stay valid, even those that were revoked after it was made. */
-export type RestoredAccess = "keep" | "end";
+type RestoredAccess = "keep" | "end";
 
 /** Replaces the database with the rows of a backup, and keeps the old database if the engine supports that. */
 export async function restore(

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
-export interface CleanupOptions {
+interface CleanupOptions {
   /** By name, in the order in which they run. */
   readonly steps: Readonly<Record<string, () => Promise<void>>>;
   /** Time between the end of a run and the next. */

@@ -1,7 +1,7 @@
 import { UserError } from "../util/user-error.ts";
 
 /** A command, as a completion script needs it. */
-export interface CompletionCommand {
+interface CompletionCommand {
   readonly name: string;
   readonly summary: string;
   readonly options: readonly string[];

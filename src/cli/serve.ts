@@ -14,7 +14,7 @@ const HOUR_MS = 60 * 60 * 1_000;
 const DAY_MS = 24 * HOUR_MS;
 const CLEANUP_INTERVAL_MS = HOUR_MS;
 
-export interface ServeOptions {
+interface ServeOptions {
   readonly config: Config;
   readonly version: string;
   readonly output: Writable & { readonly isTTY?: boolean };

@@ -94,9 +94,9 @@ export interface Limits {
 }
 
 const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug"] as const;
-export type LogLevel = (typeof LOG_LEVELS)[number];
+type LogLevel = (typeof LOG_LEVELS)[number];
 const LOG_FORMATS = ["auto", "text", "json"] as const;
-export type LogFormat = (typeof LOG_FORMATS)[number];
+type LogFormat = (typeof LOG_FORMATS)[number];
 
 const METRICS_TOKEN = /^[\w.~+/-]{16,256}$/;
 
@@ -110,7 +110,7 @@ export class ConfigError extends Error {
 }
 
 /** Access to the file system; optional, because settings can be read without it. */
-export interface ConfigFiles {
+interface ConfigFiles {
   /** The folder where Earmark is installed. */
   readonly installation: string;
   readonly read: (path: string) => string;

@@ -3,7 +3,7 @@ import { parse } from "secure-json-parse";
 import { failure } from "../errors/catalog.ts";
 
 /** Maximum nesting of a document; valid ones have at most six levels. */
-export const MAX_DEPTH = 64;
+const MAX_DEPTH = 64;
 
 /** Reads a JSON document. One with more than `maxValues` values is refused before it is parsed. */
 export function parseJson(bytes: Buffer, maxValues = Number.POSITIVE_INFINITY): unknown {

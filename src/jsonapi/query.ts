@@ -1,7 +1,7 @@
 import { failure } from "../errors/catalog.ts";
 import { replaceControlCharacters } from "../util/control-characters.ts";
 
-export const DEFAULT_PAGE_SIZE = 25;
+const DEFAULT_PAGE_SIZE = 25;
 export const MAX_PAGE_SIZE = 100;
 
 export interface PageQuery {

@@ -4,7 +4,7 @@ import { failure, RequestFailure } from "../../errors/catalog.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
 import { stateAtSequence } from "../../lists/state.ts";
 
-export const MAX_STREAMS_PER_USER = 10;
+const MAX_STREAMS_PER_USER = 10;
 /** A client with more unread data than this is disconnected. */
 const MAX_UNREAD_BYTES = 16 * 1024;
 /** Minimum time between two events of a stream. */
@@ -26,7 +26,7 @@ const MIN_STOP_RETRY_MS = 1_000;
 const MAX_STOP_RETRY_MS = 10_000;
 
 /** The part of a response that a stream needs. */
-export interface StreamResponse {
+interface StreamResponse {
   readonly writableLength: number;
   readonly writableEnded: boolean;
   readonly destroyed: boolean;
@@ -55,7 +55,7 @@ interface Channel {
   isBehind: boolean;
 }
 
-export interface EventHubOptions {
+interface EventHubOptions {
   readonly store: Pick<SubscriptionStore, "epoch" | "sequences">;
   readonly maxStreams: number;
   /** Called with the number of events sent. */

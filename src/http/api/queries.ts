@@ -64,9 +64,9 @@ function readFilter(parameters: Parameters): ListQuery["filter"] {
     : reject(FEED_URL_PARAMETER, "must be a feed URL");
 }
 
-export const DEFAULT_CHANGES_PAGE_SIZE = 500;
+const DEFAULT_CHANGES_PAGE_SIZE = 500;
 
-export const MAX_CHANGES_PAGE_SIZE = 1_000;
+const MAX_CHANGES_PAGE_SIZE = 1_000;
 
 export interface ChangesQuery {
   /** Undefined to start from the beginning. */

@@ -23,7 +23,7 @@ const INVALID_DEVICE_ID = "Invalid device id: use 1 to 64 letters, digits, dots,
 /** Also accepts URL-safe base64, which the Kodi add-on sends. */
 const BASIC = /^basic +([\w+/-]+=*) *$/i;
 
-export type AuthenticateApp = (
+type AuthenticateApp = (
   request: Request,
   response: Response,
   route: Pick<Route, "access" | "dialect">,

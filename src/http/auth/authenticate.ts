@@ -49,7 +49,7 @@ function createMetricsCheck(token: string | undefined): (request: IncomingMessag
   };
 }
 
-export interface AuthenticationOptions extends VerifierOptions {
+interface AuthenticationOptions extends VerifierOptions {
   readonly administration: Administration;
   readonly metricsToken: string | undefined;
   readonly clock: () => Date;

@@ -4,7 +4,7 @@ import { isObject } from "../../util/is-object.ts";
 import { readBounded } from "../wire/read-bounded.ts";
 
 /** The user that a JWT identifies. */
-export interface VerifiedJwt {
+interface VerifiedJwt {
   readonly subject: string;
   readonly issuedAt: Date;
 }

@@ -14,7 +14,7 @@ const MAX_AGE_MS = 600_000;
 const SCOPE = "openid profile";
 
 /** Tie a response of the provider to the login of one browser. Derived from a secret that only that browser has. */
-export interface LoginSecrets {
+interface LoginSecrets {
   readonly state: string;
   readonly nonce: string;
   readonly verifier: string;
@@ -26,7 +26,7 @@ export function loginSecretsOf(secret: string): LoginSecrets {
 }
 
 /** The authorization code flow of OpenID Connect with PKCE, state and nonce. */
-export interface OidcClient {
+interface OidcClient {
   /** The URL at the provider that the browser opens. */
   authorizationUrl(redirectUri: string, secrets: LoginSecrets): Promise<string>;
   /** The user that the provider authenticated, with a display name. `callback` is the redirect URI with its query. */

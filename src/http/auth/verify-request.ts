@@ -17,7 +17,7 @@ export type VerifiedUser = Pick<
 >;
 
 /** Undefined if the credential is invalid. Throws if there is none, or another error says more. */
-export type VerifyRequest = (request: IncomingMessage, now: Date) => Promise<VerifiedUser | undefined>;
+type VerifyRequest = (request: IncomingMessage, now: Date) => Promise<VerifiedUser | undefined>;
 
 export interface VerifierOptions {
   readonly accounts: Accounts;

@@ -33,7 +33,7 @@ const MAX_NAME_TEXT = 256;
 export const MAX_PASSWORD_TEXT = 512;
 
 /** A name and a password, or what the browser returned for a passkey. */
-export type SignInCredentials =
+type SignInCredentials =
   | { readonly kind: "password"; readonly name: string; readonly password: string }
   | { readonly kind: "passkey"; readonly passkey: object };
 

@@ -8,7 +8,7 @@ import { deviceResource, writeAction } from "./apps.ts";
 import { writeSubscriptionResource } from "./resource.ts";
 
 /** All of a user's data. Long lists are read page by page. */
-export interface AccountExport {
+interface AccountExport {
   readonly account: OwnAccount;
   readonly credentials: readonly Credential[];
   readonly devices: readonly Device[];

@@ -33,7 +33,7 @@ interface RequestedId {
 
 export type RequestedAddition = Addition & RequestedId;
 export type RequestedUpdate = Update & RequestedId;
-export type RequestedRemoval = RequestedId & { readonly kind: "remove" };
+type RequestedRemoval = RequestedId & { readonly kind: "remove" };
 export type RequestedChange = RequestedAddition | RequestedUpdate | RequestedRemoval;
 
 /** Why a resource object or an operation is invalid. */

@@ -40,7 +40,7 @@ const OPML = { "content-type": OPML_TYPE };
 const TEXT = { "content-type": "text/plain; charset=utf-8" };
 
 /** The client that sent the request. Every request to an app route has one. */
-export function appOf({ app }: Principal): Installation {
+function appOf({ app }: Principal): Installation {
   if (app === undefined) throw new Error("not an app route");
   return app;
 }
