@@ -3,12 +3,13 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import type { EpisodeAction } from "../../../apps/episode-actions.ts";
 import { RequestFailure } from "../../../errors/catalog.ts";
-import { MAX_UPLOADED_ACTIONS, readActions, readActionsQuery, writeActions } from "./actions.ts";
+import { MAX_UPLOADED_ACTIONS, readActions, readActionsQuery, toGpodderAction, writeActions } from "./actions.ts";
 
 const PLAY = { podcast: "https://a.example/feed", episode: "https://a.example/1.mp3", action: "play" };
 
 const readOne = (more: object) => readActions([{ ...PLAY, ...more }])[0];
-const writeAll = async (...batches: EpisodeAction[][]) => await text(writeActions(batches, 1_800_000_000));
+const writeAll = async (...batches: EpisodeAction[][]) =>
+  await text(writeActions(batches, 1_800_000_000, toGpodderAction));
 const write = async (action: EpisodeAction) => JSON.parse(await writeAll([action]));
 
 const STORED: EpisodeAction = {

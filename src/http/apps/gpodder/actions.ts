@@ -73,7 +73,7 @@ export type ActionBatches = AsyncIterable<readonly EpisodeAction[]> | Iterable<r
 export async function* writeActions(
   batches: ActionBatches,
   timestamp: number,
-  convert: (action: EpisodeAction) => object = toGpodderAction,
+  convert: (action: EpisodeAction) => object,
 ): AsyncGenerator<string> {
   yield '{"actions":[';
   let separator = "";
@@ -89,7 +89,7 @@ export async function* writeActions(
  * Unknown values are left out: the gPodder app and Music Assistant reject null. They also reject -1, which stands for an
  * unknown value in the Nextcloud API.
  */
-function toGpodderAction(action: EpisodeAction): object {
+export function toGpodderAction(action: EpisodeAction): object {
   const { podcast, episode, guid, device, kind, actedAt, started, position, total } = action;
   const progress = kind === "play" ? { started, position, total } : {};
   return { podcast, episode, guid, device, action: kind, timestamp: writeTimestamp(actedAt), ...progress };

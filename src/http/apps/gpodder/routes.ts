@@ -1,4 +1,5 @@
 import type { Installation } from "../../../apps/app-store.ts";
+import type { EpisodeAction } from "../../../apps/episode-actions.ts";
 import type { UploadResult } from "../../../apps/sync.ts";
 import { subscriptionBatches } from "../../../lists/list-store.ts";
 import { opmlSourceOf, writeOpml } from "../../../opml/write.ts";
@@ -19,7 +20,7 @@ import {
   route,
 } from "../../wire/router.ts";
 import type { AppBodyReaders } from "../app-bodies.ts";
-import { MAX_ACTIONS_BYTES, readActionsQuery, writeActions } from "./actions.ts";
+import { MAX_ACTIONS_BYTES, readActionsQuery, toGpodderAction, writeActions } from "./actions.ts";
 import { readDevice, writeDevices, writeSyncGroups } from "./devices.ts";
 import {
   requireDisjoint,
@@ -133,7 +134,7 @@ export function createSyncHandlers(
   { apps, clock }: Services,
   bodies: AppBodyReaders,
   dialect: Dialect,
-  write = writeActions,
+  convert: (action: EpisodeAction) => object = toGpodderAction,
 ) {
   /** The result lists every URL that the server has rewritten: thousands if an app sends its URLs with whitespace. */
   const sendUploadResult = async ({ request, response }: Call, { timestamp, rewritten }: UploadResult) => {
@@ -168,9 +169,15 @@ export function createSyncHandlers(
       const { since, podcast } = query;
       const { pages, isLong, timestamp } = await apps.actionsSince(caller, appOf(caller), since, podcast, clock());
       if (isLong) await request.readTurn();
-      await respondInPieces(request, response, write(whileAllowed(caller, pages), timestamp), JSON_TYPE, {
-        mayCompress: true,
-      });
+      await respondInPieces(
+        request,
+        response,
+        writeActions(whileAllowed(caller, pages), timestamp, convert),
+        JSON_TYPE,
+        {
+          mayCompress: true,
+        },
+      );
     },
 
     async addActions(call: Call): Promise<void> {

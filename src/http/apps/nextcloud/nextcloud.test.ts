@@ -2,7 +2,8 @@ import assert from "node:assert/strict";
 import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import type { EpisodeAction } from "../../../apps/episode-actions.ts";
-import { writeNextcloudActions } from "./actions.ts";
+import { writeActions } from "../gpodder/actions.ts";
+import { toNextcloudAction } from "./actions.ts";
 import { extractPollToken, writeAllowedLogin, writeOcsResponse, writeStartedLogin } from "./login.ts";
 
 const PLAY: EpisodeAction = {
@@ -16,7 +17,7 @@ const PLAY: EpisodeAction = {
   started: 5,
   total: 30,
 };
-const write = async (action: EpisodeAction) => JSON.parse(await text(writeNextcloudActions([[action]], 5)));
+const write = async (action: EpisodeAction) => JSON.parse(await text(writeActions([[action]], 5, toNextcloudAction)));
 
 test("Nextcloud actions: a play → upper-case action, time without a zone, all numbers, null guid", async () => {
   assert.deepEqual(await write(PLAY), {

@@ -16,7 +16,7 @@ import type { AppBodyReaders } from "../app-bodies.ts";
 import { MAX_ACTIONS_BYTES, readActionsQuery } from "../gpodder/actions.ts";
 import { createSyncHandlers } from "../gpodder/routes.ts";
 import { readSince } from "../gpodder/values.ts";
-import { writeNextcloudActions } from "./actions.ts";
+import { toNextcloudAction } from "./actions.ts";
 import { extractPollToken, writeAllowedLogin, writeOcsResponse, writeStartedLogin } from "./login.ts";
 
 const APP = "/index.php/apps/gpoddersync";
@@ -30,7 +30,7 @@ const DENIED = JSON.stringify({ message: "Access was denied." });
 
 /** The API of gPodder Sync for Nextcloud, and the sign-in of a Nextcloud server. */
 export function nextcloudRoutes(services: Services, bodies: AppBodyReaders): Route[] {
-  const sync = createSyncHandlers(services, bodies, NEXTCLOUD, writeNextcloudActions);
+  const sync = createSyncHandlers(services, bodies, NEXTCLOUD, toNextcloudAction);
   const login = createLoginHandlers(services);
   const { maxBodyBytes } = services.config.limits;
   const write = (path: string, maxBytes: number, run: (call: Call) => Promise<void>) =>
