@@ -12,7 +12,7 @@ import {
 import { watchState } from "./events.ts";
 import { fetchOne, fetchPage, iterateSubscriptions, MAX_PAGE_SIZE, pageQuery } from "./lists.ts";
 import { applyOperations } from "./operations.ts";
-import { createFetch, createSend, sendDelete } from "./requests.ts";
+import { createFetch, createSend, type Send, sendDelete } from "./requests.ts";
 import { subscribe } from "./subscribe.ts";
 import type { CallOptions, Client, ClientOptions, Operation, OperationResult, Podcast, Removal } from "./types.ts";
 
@@ -42,37 +42,14 @@ export function createClient(options: ClientOptions): Client {
   return {
     ...account,
     ...createAppMethods(send),
+    ...createListReads(send),
 
     async subscribe(feeds, options = {}) {
       return subscribe(send, account.me, feeds, options);
     },
 
-    subscriptions({ pageSize = MAX_PAGE_SIZE, include, signal } = {}) {
-      return iterateSubscriptions(send, pageSize, include, signal);
-    },
-
-    async page({ number = 1, size = MAX_PAGE_SIZE, include, signal } = {}) {
-      const path = `/v1/subscriptions${pageQuery(number, size, include)}`;
-      const { items, total, next } = await fetchPage(send, path, readSubscription, signal);
-      return { items, total, number, size, hasNext: !!next };
-    },
-
-    async get(id, options) {
-      return fetchOne(send, "/v1/subscriptions", id, (data: SubscriptionResource) => readSubscription(data), options);
-    },
-
-    async podcast(id, options) {
-      return fetchOne(send, "/v1/podcasts", id, readResource<Podcast>, options);
-    },
-
     async refresh(id, { signal } = {}) {
       await send(`/v1/podcasts/${encodeURIComponent(id)}/refresh`, { method: "POST", signal });
-    },
-
-    async find(feedUrl, { signal } = {}) {
-      const path = `/v1/subscriptions?filter[feed_url]=${encodeURIComponent(feedUrl)}`;
-      const { items } = await fetchPage(send, path, readSubscription, signal);
-      return items[0];
     },
 
     apply,
@@ -82,19 +59,6 @@ export function createClient(options: ClientOptions): Client {
       return apply(
         Array.from(updates, (update) => ({ ...update, op: "update" })),
         options,
-      );
-    },
-
-    async changes(state, { pageSize = 500, signal } = {}) {
-      const after = state === undefined ? "" : `page[after]=${encodeURIComponent(state)}&`;
-      const { text } = await send(`/v1/changes?${after}page[size]=${pageSize}`, { signal });
-      return readDocument(text, readChanges);
-    },
-
-    async removals({ signal } = {}) {
-      const { text } = await send("/v1/removals", { signal });
-      return readDocument(text, ({ data }: { readonly data: readonly AnyResource[] }) =>
-        data.map(readResource<Removal>),
       );
     },
 
@@ -113,6 +77,50 @@ export function createClient(options: ClientOptions): Client {
         signal,
       });
       return readDocument(text, readImport);
+    },
+  };
+}
+
+/** What reads the list and changes nothing. */
+function createListReads(
+  send: Send,
+): Pick<Client, "subscriptions" | "page" | "get" | "podcast" | "find" | "changes" | "removals" | "exportOpml"> {
+  return {
+    subscriptions({ pageSize = MAX_PAGE_SIZE, include, signal } = {}) {
+      return iterateSubscriptions(send, pageSize, include, signal);
+    },
+
+    async page({ number = 1, size = MAX_PAGE_SIZE, include, signal } = {}) {
+      const path = `/v1/subscriptions${pageQuery(number, size, include)}`;
+      const { items, total, next } = await fetchPage(send, path, readSubscription, signal);
+      return { items, total, number, size, hasNext: !!next };
+    },
+
+    async get(id, options) {
+      return fetchOne(send, "/v1/subscriptions", id, (data: SubscriptionResource) => readSubscription(data), options);
+    },
+
+    async podcast(id, options) {
+      return fetchOne(send, "/v1/podcasts", id, readResource<Podcast>, options);
+    },
+
+    async find(feedUrl, { signal } = {}) {
+      const path = `/v1/subscriptions?filter[feed_url]=${encodeURIComponent(feedUrl)}`;
+      const { items } = await fetchPage(send, path, readSubscription, signal);
+      return items[0];
+    },
+
+    async changes(state, { pageSize = 500, signal } = {}) {
+      const after = state === undefined ? "" : `page[after]=${encodeURIComponent(state)}&`;
+      const { text } = await send(`/v1/changes?${after}page[size]=${pageSize}`, { signal });
+      return readDocument(text, readChanges);
+    },
+
+    async removals({ signal } = {}) {
+      const { text } = await send("/v1/removals", { signal });
+      return readDocument(text, ({ data }: { readonly data: readonly AnyResource[] }) =>
+        data.map(readResource<Removal>),
+      );
     },
 
     async exportOpml({ signal } = {}) {
