@@ -1,5 +1,5 @@
 import type { Actor, Caller, UserId } from "./caller.ts";
-import type { CredentialKind } from "./credential-kinds.ts";
+import { type CredentialKind, rulesOf } from "./credential-kinds.ts";
 
 export interface Account {
   readonly user: UserId;
@@ -16,7 +16,7 @@ export interface Account {
 export interface Credential {
   readonly id: string;
   readonly kind: CredentialKind;
-  /** `NOBODY` for an invitation, a setup link or a signing key. */
+  /** `NOBODY` for an invitation, a setup link or a ticket key. */
   readonly user: UserId;
   readonly scope: Scope;
   /** The name of an app, a browser or a passkey, or the note of an invitation. */
@@ -50,14 +50,10 @@ export type Scope = "read" | "write";
 /** Owner of credentials that belong to no user, such as invitations. As a caller: the server or the operator. */
 export const NOBODY: UserId = 0;
 
-const DAY_MS = 24 * 60 * 60 * 1_000;
-/** A session expires when it has not been used for this long. */
-export const SESSION_IDLE_MS = 14 * DAY_MS;
-
 export function isValidAt(credential: Credential, at: Date): boolean {
   const { kind, expiresAt } = credential;
   if (expiresAt !== undefined && expiresAt <= at) return false;
-  return kind !== "session" || at.getTime() - lastUse(credential) < SESSION_IDLE_MS;
+  return at.getTime() - lastUse(credential) < (rulesOf(kind).idleMs ?? Number.POSITIVE_INFINITY);
 }
 
 export function lastUse({ usedAt, createdAt }: Credential): number {

@@ -335,7 +335,7 @@ export class Accounts {
   /** When it resolves, no process accepts the credential any more. False if there is no such credential. */
   async removeCredential(
     caller: Caller,
-    kind: UserManagedKind | "invitation",
+    kind: UserManagedKind | "invitation" | "app-session",
     id: string,
     at: Date,
     keepSession?: string,

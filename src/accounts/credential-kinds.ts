@@ -3,6 +3,10 @@ import type { AuditAction } from "./administration-store.ts";
 interface CredentialRules {
   /** Maximum number per user; for kinds that belong to no user, in all. */
   readonly max: number;
+  /** Beyond the maximum, the one that was not used for longest makes room. */
+  readonly evictsOldest?: true;
+  /** It expires when it has not been used for this long. */
+  readonly idleMs?: number;
   /** Ended by a new password: always, or only if the user asks for it. Those that always end also end for a disabled account. */
   readonly endsWithPassword?: "always" | "if-asked";
   /** Kind that it has while the account is disabled. */
@@ -18,9 +22,11 @@ interface CredentialRules {
   readonly inBackups?: "token" | "session" | "invitation" | "passkey" | "linked-user";
 }
 
+const DAY_MS = 24 * 60 * 60 * 1_000;
+
 /**
- * Everything that is accepted instead of a password, and its rules. Only the hash of a secret is stored. Kinds without a
- * secret store another hash or a key: `signing-key` a public key (`signatures.ts`), `denied-login` the hash that the token
+ * Everything that is accepted instead of a password, and its rules. Only the hash of a secret is stored, besides the
+ * `ticket-key` (`signatures.ts`). Kinds without a secret store another hash: `denied-login` the hash that the token
  * would have had, `passkey` and `used-challenge` hashes of public values (`passkeys.ts`), `linked-user` the hash of an identity
  * provider's user (`linked-users.ts`).
  */
@@ -34,15 +40,22 @@ export const CREDENTIAL_KINDS = {
   },
   /** No check accepts it, so that checking a token takes no extra lookup. */
   "disabled-token": { max: 100, endsWithPassword: "if-asked" },
-  session: { max: 100, endsWithPassword: "always", isManagedByUser: true, inBackups: "session" },
+  session: {
+    max: 100,
+    idleMs: 14 * DAY_MS,
+    endsWithPassword: "always",
+    isManagedByUser: true,
+    inBackups: "session",
+  },
+  /** Of a podcast app, opened with a token or the password, and valid as long as that is (`apps/sign-in.ts`). */
+  "app-session": { max: 200, evictsOldest: true, idleMs: 60 * DAY_MS, inBackups: "session" },
   passkey: { max: 20, isManagedByUser: true, endsSessions: true, inBackups: "passkey" },
   "linked-user": { max: 10, isManagedByUser: true, endsSessions: true, inBackups: "linked-user" },
   "password-reset": { max: 10, endsWithPassword: "always", created: "reset-link-created", inBackups: "invitation" },
   invitation: { max: 1_000, created: "invitation-created", revoked: "invitation-revoked", inBackups: "invitation" },
   /** Creates the first account. */
   setup: { max: 1_000, inBackups: "invitation" },
-  /** Each start of a process adds one. Beyond this number, a process verifies only its own signatures. */
-  "signing-key": { max: 10_000 },
+  "ticket-key": { max: 1_000 },
   "denied-login": { max: 1_000 },
   "used-challenge": { max: 1_000 },
 } as const satisfies Record<string, CredentialRules>;
@@ -59,6 +72,12 @@ const KINDS = Object.keys(CREDENTIAL_KINDS) as CredentialKind[];
 
 export const USER_MANAGED_KINDS = KINDS.filter((kind) => rulesOf(kind).isManagedByUser) as UserManagedKind[];
 
+/** The kinds that expire when they are not used, and after how many milliseconds. */
+export const IDLE_KINDS = KINDS.flatMap((kind) => {
+  const { idleMs } = rulesOf(kind);
+  return idleMs === undefined ? [] : [[kind, idleMs] as const];
+});
+
 /** The kinds that a new password ends. */
 export function kindsEndedByPassword(revokesTokens: boolean): readonly CredentialKind[] {
   const ends = (kind: CredentialKind) => rulesOf(kind).endsWithPassword;
@@ -72,4 +91,9 @@ export function kindsToSwitch(action: "disable" | "enable"): readonly (readonly 
     if (disabled === undefined) return [];
     return [action === "disable" ? ([kind, disabled] as const) : ([disabled, kind] as const)];
   });
+}
+
+/** What a credential in a backup gives access as. An earlier version may have had other kinds, which give none. */
+export function givenAccess(kind: string): CredentialRules["inBackups"] {
+  return (CREDENTIAL_KINDS as Readonly<Record<string, CredentialRules>>)[kind]?.inBackups;
 }

@@ -44,7 +44,7 @@ export async function readTicket(
   return { random, subject, expiresAt };
 }
 
-const TICKET = /^(([0-9a-z]{1,8})~([\w-]{43})~([\w.-]{0,40}))~([\w-]{43}~[\w-]{86})$/;
+const TICKET = /^(([0-9a-z]{1,8})~([\w-]{43})~([\w.-]{0,40}))~([0-9a-f-]{36}~[\w-]{43})$/;
 
 function signedText(purpose: TicketPurpose, content: string): string {
   return `${purpose}\0${content}`;

@@ -97,7 +97,7 @@ async function decide(
 
 const POLL = "poll~";
 const POLL_TOKEN = /^poll~([0-9a-z]{1,8})~[\w-]{43}$/;
-const ID = /^(([0-9a-z]{1,8})~([\w-]{43})~([\w-]{1,800}))~([\w-]{43}~[\w-]{86})$/;
+const ID = /^(([0-9a-z]{1,8})~([\w-]{43})~([\w-]{1,800}))~([0-9a-f-]{36}~[\w-]{43})$/;
 
 function signedText(content: string): string {
   return `app login\0${content}`;

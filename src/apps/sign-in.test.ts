@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { createPrivateKey, createPublicKey, sign } from "node:crypto";
-import { DatabaseSync } from "node:sqlite";
+import { readFileSync } from "node:fs";
 import { test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { Accounts } from "../accounts/accounts.ts";
 import { asUser } from "../accounts/caller.ts";
@@ -11,6 +11,7 @@ import { APP_SESSION_MS, AppSignIn, type AppUser } from "./sign-in.ts";
 
 const PASSWORD = "correct horse battery";
 const NOW = new Date("2031-01-01T00:00:00Z");
+const DAY = 24 * 60 * 60_000;
 const after = (ms: number) => new Date(NOW.getTime() + ms);
 
 async function open() {
@@ -63,7 +64,7 @@ test("app sign-in: changed password → the old password and its sessions are re
   const { store, accounts, signIn, user } = await open();
   const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
   assert.ok(isSignedIn(found));
-  const session = await signIn.writeSession(found, "phone", NOW);
+  const session = (await signIn.openSession(found, "phone", NOW)) ?? "";
   assert.equal((await signIn.readSession(session, NOW))?.device, "phone");
   const account = await accounts.get(user);
   assert.ok(account);
@@ -84,7 +85,7 @@ test("app sign-in: token as password → accepted only with the name of its acco
   assert.equal(found.token?.id, credential.id);
   assert.ok(!isSignedIn(await signIn.withPassword(attempt("bob", secret), NOW)));
   assert.ok(!isSignedIn(await signIn.withPassword(attempt("ann", `${secret}x`), NOW)));
-  const session = await signIn.writeSession(found, undefined, NOW);
+  const session = (await signIn.openSession(found, undefined, NOW)) ?? "";
   assert.ok(!session.includes(secret.slice(4)));
   assert.equal((await signIn.readSession(session, NOW))?.user.token?.id, credential.id);
   await accounts.removeCredential(asUser(user), "token", credential.id, NOW);
@@ -97,7 +98,7 @@ test("app sign-in: deleted account → password and session are rejected", async
   const { store, accounts, signIn, user } = await open();
   const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
   assert.ok(isSignedIn(found));
-  const session = await signIn.writeSession(found, undefined, NOW);
+  const session = (await signIn.openSession(found, undefined, NOW)) ?? "";
   await accounts.delete(asUser(user), NOW);
   assert.equal(await signIn.readSession(session, NOW), undefined);
   assert.ok(!isSignedIn(await signIn.withPassword(attempt("ann", PASSWORD), NOW)));
@@ -108,7 +109,7 @@ test("app session: in another process → accepted until the password is changed
   const { store, accounts, signIn, user } = await open();
   const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
   assert.ok(isSignedIn(found));
-  const session = await signIn.writeSession(found, "phone", NOW);
+  const session = (await signIn.openSession(found, "phone", NOW)) ?? "";
   const elsewhere = new AppSignIn(new Accounts(store.accounts, { signUp: false }));
   assert.equal((await elsewhere.readSession(session, NOW))?.device, "phone");
   const account = await accounts.get(user);
@@ -118,101 +119,65 @@ test("app session: in another process → accepted until the password is changed
   await store.close();
 });
 
-test("app session: opened again within the hour → the same session; later → a new one", async () => {
+test("app session: opened again → the same session, for each device, until it is ended", async () => {
   const { store, signIn } = await open();
   const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
   assert.ok(isSignedIn(found));
-  const session = await signIn.writeSession(found, "phone", NOW);
-  assert.equal(await signIn.writeSession(found, "phone", after(59 * 60_000)), session);
-  assert.notEqual(await signIn.writeSession(found, "desk", NOW), session);
-  assert.notEqual(await signIn.writeSession(found, "phone", after(60 * 60_000)), session);
+  const [session, same] = await Promise.all([1, 2].map(() => signIn.openSession(found, "phone", NOW)));
+  assert.ok(session !== undefined);
+  assert.equal(same, session);
+  const desk = (await signIn.openSession(found, "desk", NOW)) ?? "";
+  assert.notEqual(desk, session);
+  assert.equal(await signIn.openSession(found, "phone", after(59 * DAY)), session);
+  await signIn.endSession(session, NOW);
+  await signIn.endSession(session, NOW);
+  assert.equal(await signIn.readSession(session, NOW), undefined);
+  assert.equal((await signIn.readSession(desk, NOW))?.device, "desk");
+  const next = await signIn.openSession(found, "phone", NOW);
+  assert.ok(next !== undefined && next !== session);
   await store.close();
 });
 
-test("app session: after a month → signed with a new key, which every process accepts", async () => {
-  const { store, accounts, signIn } = await open();
+test("app session: used → lasts; not used for 60 days → ends and is deleted", async () => {
+  const { store, signIn, user } = await open();
   const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
   assert.ok(isSignedIn(found));
-  const keyOf = (session: string) => session.split("~").at(-2);
-  const first = await signIn.writeSession(found, undefined, NOW);
-  const day = 24 * 60 * 60_000;
-  const late = after(31 * day);
-  const second = await signIn.writeSession(found, undefined, late);
-  assert.notEqual(keyOf(second), keyOf(first));
-  for (const session of [first, second]) assert.ok(await new AppSignIn(accounts).readSession(session, late));
-  await accounts.store.sweep(after(130 * day));
-  assert.equal(await store.accounts.findCredential(keyOf(first) ?? ""), undefined);
-  assert.ok(await store.accounts.findCredential(keyOf(second) ?? ""));
+  const session = (await signIn.openSession(found, undefined, NOW)) ?? "";
+  assert.ok(await signIn.readSession(session, after(59 * DAY)));
+  while ((await store.accounts.listCredentials(user, "app-session"))[0]?.usedAt === undefined) await setTimeout(10);
+  await store.accounts.sweep(after(118 * DAY));
+  assert.ok(await signIn.readSession(session, after(118 * DAY)));
+  await setTimeout(100);
+  assert.equal(await signIn.readSession(session, after(118 * DAY + APP_SESSION_MS)), undefined);
+  await store.accounts.sweep(after(118 * DAY + APP_SESSION_MS));
+  assert.deepEqual(await store.accounts.listCredentials(user, "app-session"), []);
   await store.close();
 });
 
-test("app session: tampered, expired, malformed or from another server → not accepted", async () => {
-  const { store, signIn } = await open();
+test("app session: more than 200 → the least recently used one ends", async () => {
+  const { store, signIn, user } = await open();
   const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
   assert.ok(isSignedIn(found));
-  const session = await signIn.writeSession(found, "phone", NOW);
-  const [holder, issued, device, key, signature = ""] = session.split("~");
-  for (const text of [
-    "",
-    "x",
-    `${Number(holder) + 1}~${issued}~${device}~${key}~${signature}`,
-    `${holder}~zzzzzz~${device}~${key}~${signature}`,
-    `${holder}~${issued}~tablet~${key}~${signature}`,
-    `${holder}~${issued}~${device}~${"A".repeat(43)}~${signature}`,
-    `${holder}~${issued}~${device}~${key}~${"A".repeat(86)}`,
-    `${session}~`,
-  ])
-    assert.equal(await signIn.readSession(text, NOW), undefined, text);
-  assert.equal(await signIn.readSession(session, after(APP_SESSION_MS + 1_000)), undefined);
+  const sessions: string[] = [];
+  for (let each = 0; each < 201; each += 1)
+    sessions.push((await signIn.openSession(found, `device-${each}`, after(each))) ?? "");
+  assert.equal((await store.accounts.listCredentials(user, "app-session")).length, 200);
+  assert.equal(await signIn.readSession(sessions[0] ?? "", after(300)), undefined);
+  for (const session of sessions.slice(1)) assert.ok(await signIn.readSession(session, after(300)));
+  await store.close();
+});
+
+test("app session: the database has only a hash of its secret", async () => {
+  const { path, store, signIn } = await open();
+  const found = await signIn.withPassword(attempt("ann", PASSWORD), NOW);
+  assert.ok(isSignedIn(found));
+  const session = (await signIn.openSession(found, "phone", NOW)) ?? "";
   const other = await open();
   assert.equal(await other.signIn.readSession(session, NOW), undefined);
-  assert.equal((await signIn.readSession(session, NOW))?.user.account.name, "ann");
-  await other.store.close();
-  await store.close();
-});
-
-/** Every value of the database that has the length of a private key. */
-function readSeeds(path: string): Buffer[] {
-  const file = new DatabaseSync(path, { readOnly: true });
-  const tables = file.prepare("select name from sqlite_schema where type = 'table'").all();
-  const values = tables
-    .flatMap(({ name }) => file.prepare(`select * from "${name}"`).all())
-    .flatMap((row) => Object.values(row))
-    .flatMap((value) => {
-      const bytes = value instanceof Uint8Array ? Buffer.from(value) : Buffer.from(String(value), "base64url");
-      return bytes.length >= 32 ? [bytes.subarray(0, 32), bytes.subarray(-32)] : [];
-    });
-  file.close();
-  return values;
-}
-
-const PKCS8 = Buffer.from("302e020100300506032b657004220420", "hex");
-
-test("app session: signed with anything that the database contains → not accepted", async () => {
-  const { path, store, accounts, signIn, user } = await open();
-  const issued = await accounts.createToken(asUser(user), { label: "x", scope: "write", expiresAt: undefined }, NOW);
-  assert.ok(!isAccountRefusal(issued));
-  for (const secret of [PASSWORD, issued.secret]) {
-    const app = await signIn.withPassword(attempt("ann", secret), NOW);
-    assert.ok(isSignedIn(app));
-    const session = await signIn.writeSession(app, "phone", NOW);
-    assert.ok(await signIn.readSession(session, NOW));
-    const [holder, hour, device, known] = session.split("~");
-    const content = `${holder}~${hour}~${device}`;
-    const seeds = readSeeds(path);
-    assert.ok(
-      seeds.some((seed) => seed.toString("base64url") === known),
-      "the public key is among the values",
-    );
-    for (const seed of seeds) {
-      const key = createPrivateKey({ key: Buffer.concat([PKCS8, seed]), format: "der", type: "pkcs8" });
-      const signature = sign(null, Buffer.from(`app session\0${app.credentialVersion}\0${content}`), key).toString(
-        "base64url",
-      );
-      const mine = createPublicKey(key).export({ format: "jwk" }).x;
-      for (const id of [known, mine, seed.toString("base64url")])
-        assert.equal(await signIn.readSession(`${content}~${id}~${signature}`, NOW), undefined);
-    }
-  }
-  await store.close();
+  for (const text of ["", "x", `${session}x`, session.slice(1)])
+    assert.equal(await signIn.readSession(text, NOW), undefined);
+  await Promise.all([store.close(), other.store.close()]);
+  const content = readFileSync(path, "latin1");
+  assert.ok(!content.includes(session));
+  assert.ok(!content.includes(Buffer.from(session, "base64url").toString("latin1")));
 });

@@ -1,21 +1,28 @@
 import { createHmac, randomBytes } from "node:crypto";
-import type { Account, StoredAccount } from "../accounts/account-store.ts";
-import { type Accounts, type PasswordAttempt, TOKEN_PREFIX, type VerifiedCredential } from "../accounts/accounts.ts";
-import type { UserId } from "../accounts/caller.ts";
+import { type Account, lastUse, type StoredAccount } from "../accounts/account-store.ts";
+import {
+  type Accounts,
+  hashSecret,
+  type PasswordAttempt,
+  TOKEN_PREFIX,
+  type VerifiedCredential,
+} from "../accounts/accounts.ts";
+import { asUser, type UserId } from "../accounts/caller.ts";
+import { rulesOf } from "../accounts/credential-kinds.ts";
 import { readName } from "../accounts/names.ts";
 import { type AccountRefusal, isAccountRefusal, refuse } from "../accounts/refusals.ts";
 import { Signatures } from "../accounts/signatures.ts";
+import { StoreUnavailable } from "../util/store-unavailable.ts";
 
 /** How long a verified password is accepted without hashing it again, and how many are cached. */
 const PASSWORD_MS = 10 * 60 * 1_000;
 const MAX_PASSWORDS = 10_000;
 
-/** How long an app session lasts; use renews it. */
-export const APP_SESSION_MS = 60 * 24 * 60 * 60 * 1_000;
-/** A session that was renewed within this time is not renewed again. */
-const RENEW_MS = 24 * 60 * 60 * 1_000;
-/** The issue time of a session is rounded down to this, so that an app that signs in with every request gets the same one. */
-const ISSUE_ROUNDING_MS = 60 * 60 * 1_000;
+/** How long an app session lasts that is not used. */
+export const APP_SESSION_MS = rulesOf("app-session").idleMs ?? 0;
+/** The cookie is renewed with the recorded time of use, at most this often. */
+const RENEW_MS = 5 * 60 * 1_000;
+const MAX_SESSIONS = 10_000;
 
 /** The user that an app has signed in as. */
 export interface AppUser {
@@ -23,13 +30,14 @@ export interface AppUser {
   /** The app's token; undefined if it signed in with the account's password. */
   readonly token: VerifiedCredential | undefined;
   /**
-   * Id of the token, else the hash of the password. Signed with each session, so that sessions end when the token is
-   * revoked or the password is changed.
+   * Id of the token, else the hash of the password. Each session has a hash of it, so that it ends when the token is revoked
+   * or the password is changed.
    */
   readonly credentialVersion: string;
 }
 
 export interface AppSession {
+  readonly secret: string;
   readonly user: AppUser;
   /** The device in the path of the app's last request that had one. */
   readonly device: string | undefined;
@@ -37,9 +45,9 @@ export interface AppSession {
 }
 
 /**
- * Signs in podcast apps, which send a password or a token with every request, or a session in a cookie. Sessions are signed
- * and not stored, since some apps open one for every request. All access ends at once when the token is revoked, the
- * password is changed, or the account is disabled or deleted.
+ * Signs in podcast apps, which send a password or a token with every request, or a session in a cookie. Since some apps sign
+ * in for every request, they get the same session again. All access ends at once when the token is revoked, the password is
+ * changed, or the account is disabled or deleted.
  */
 export class AppSignIn {
   readonly signatures: Signatures;
@@ -47,6 +55,8 @@ export class AppSignIn {
   readonly #passwordKey = randomBytes(32);
   /** When the verification of each password expires. The keys are HMACs that only this process can compute. */
   readonly #verifiedUntil = new Map<string, number>();
+  /** Secrets of the sessions that this process has opened, by user, credential and device. */
+  readonly #sessions = new Map<string, Promise<string | undefined>>();
   /** Verifications in progress: apps send several requests at once. */
   readonly #pending = new Map<string, Promise<StoredAccount | AccountRefusal>>();
 
@@ -102,29 +112,52 @@ export class AppSignIn {
     return found && { account: found.account, token, credentialVersion: token.id };
   }
 
-  /** The session as the value of a cookie. */
-  async writeSession(
-    { account, token, credentialVersion }: AppUser,
-    device: string | undefined,
-    at: Date,
-  ): Promise<string> {
-    const issued = Math.floor(at.getTime() / ISSUE_ROUNDING_MS).toString(36);
-    const content = `${token?.hash ?? account.user}~${issued}~${device ?? ""}`;
-    return `${content}~${await this.signatures.sign(signedText(content, credentialVersion), at)}`;
+  /** The value of a cookie. A user who signs in again with the same device gets the same session from this process. */
+  openSession(user: AppUser, device: string | undefined, at: Date): Promise<string | undefined> {
+    const key = [user.account.user, user.credentialVersion, device ?? ""].join("\0");
+    const opened = this.#reopen(this.#sessions.get(key), user, device, at);
+    if (this.#sessions.size >= MAX_SESSIONS) this.#sessions.clear();
+    this.#sessions.set(key, opened);
+    return opened;
+  }
+
+  /** The known session, unless it has ended; then a new one. Undefined if none can be stored: the app signs in again. */
+  async #reopen(known: Promise<string | undefined> | undefined, user: AppUser, device: string | undefined, at: Date) {
+    const secret = await known;
+    if (secret !== undefined && (await this.#accounts.verifyCredential(secret, "app-session", at)) !== undefined)
+      return secret;
+    const label = writeLabel(user, device);
+    const session = {
+      kind: "app-session",
+      user: user.account.user,
+      scope: "write",
+      label,
+      expiresAt: undefined,
+    } as const;
+    try {
+      const issued = await this.#accounts.issue(asUser(user.account.user), session, "", at);
+      return isAccountRefusal(issued) ? undefined : issued.secret;
+    } catch (error) {
+      if (error instanceof StoreUnavailable) return undefined;
+      throw error;
+    }
   }
 
   /** Undefined unless the session is valid. */
-  async readSession(text: string, at: Date): Promise<AppSession | undefined> {
-    const [, content = "", holder = "", issued = "", device = "", signature = ""] = SESSION.exec(text) ?? [];
-    if (content === "") return undefined;
-    const age = at.getTime() - Number.parseInt(issued, 36) * ISSUE_ROUNDING_MS;
-    if (age > APP_SESSION_MS) return undefined;
-    const user = /^\d+$/.test(holder)
-      ? await this.#userWithPassword(Number(holder))
-      : await this.#userWithToken(holder, at);
-    if (user === undefined) return undefined;
-    if (!(await this.signatures.verify(signedText(content, user.credentialVersion), signature, at))) return undefined;
-    return { user, device: device === "" ? undefined : device, isRenewalDue: age > RENEW_MS };
+  async readSession(secret: string, at: Date): Promise<AppSession | undefined> {
+    const found = await this.#accounts.verifyCredential(secret, "app-session", at);
+    if (found === undefined) return undefined;
+    const { tokenHash, version, device } = readLabel(found.label);
+    const user = tokenHash === "" ? await this.#userWithPassword(found.user) : await this.#userWithToken(tokenHash, at);
+    if (user === undefined || hashSecret(user.credentialVersion) !== version) return undefined;
+    const isRenewalDue = at.getTime() - lastUse(found) > RENEW_MS;
+    return { secret, user, device: device === "" ? undefined : device, isRenewalDue };
+  }
+
+  /** Safe to repeat. */
+  async endSession(secret: string, at: Date): Promise<void> {
+    const found = await this.#accounts.verifyCredential(secret, "app-session", at);
+    if (found !== undefined) await this.#accounts.removeCredential(asUser(found.user), "app-session", found.id, at);
   }
 
   async #userWithPassword(user: UserId): Promise<AppUser | undefined> {
@@ -139,11 +172,14 @@ export class AppSignIn {
   }
 }
 
-/** User id or token hash, issue time, device, and a signature of these. */
-const SESSION = /^((\d{1,15}|[\w-]{43})~([0-9a-z]{1,8})~([\w.-]{0,64}))~([\w-]{43}~[\w-]{86})$/;
+/** The hash of the token, if the session was opened with one; a hash of the credential's version; the device. */
+function writeLabel({ token, credentialVersion }: AppUser, device: string | undefined): string {
+  return [token?.hash ?? "", hashSecret(credentialVersion), device ?? ""].join(" ");
+}
 
-function signedText(content: string, credentialVersion: string): string {
-  return `app session\0${credentialVersion}\0${content}`;
+function readLabel(label: string): { readonly tokenHash: string; readonly version: string; readonly device: string } {
+  const [tokenHash = "", version = "", device = ""] = label.split(" ");
+  return { tokenHash, version, device };
 }
 
 function toUser({ account, passwordHash }: StoredAccount): AppUser {

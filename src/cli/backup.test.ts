@@ -72,7 +72,7 @@ describe("backup and restore", () => {
     assert.match((await runInProcess(["restore", copy, "--yes"], settings)).stderr, /not empty/);
   });
 
-  test("restore: a backup whose only credential is an app-session key → does not ask about access", async () => {
+  test("restore: a backup whose only credential is the key of tickets → does not ask about access", async () => {
     const folder = temporaryFolder();
     const DATABASE_URL = `file:${join(folder, "earmark.db")}`;
     await runInProcess(["user", "add", "ann", "--password-stdin"], { DATABASE_URL }, undefined, "a good password");

@@ -1,6 +1,6 @@
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
-import { type CredentialKind, rulesOf } from "../accounts/credential-kinds.ts";
+import { givenAccess } from "../accounts/credential-kinds.ts";
 import { engineFor } from "../store/open.ts";
 import { displayNameOf } from "../store/shared/options.ts";
 import { type Source, TABLES } from "../store/shared/tables.ts";
@@ -111,8 +111,7 @@ async function describeCredentials(source: Source, now: Date): Promise<string | 
     for (const row of rows) {
       const expiresAt = Number(row[expiryColumn]);
       if (expiresAt !== 0 && expiresAt <= now.getTime()) continue;
-      // Others, such as the public keys of app sessions, give no access without a password or token.
-      const kind = rulesOf(row[kindColumn] as CredentialKind).inBackups;
+      const kind = givenAccess(String(row[kindColumn]));
       if (kind !== undefined) counts.set(kind, (counts.get(kind) ?? 0) + 1);
     }
   }

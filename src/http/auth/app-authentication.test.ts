@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { setTimeout } from "node:timers/promises";
 import {
   basic,
   cookieOf,
@@ -123,18 +124,25 @@ describe("signing in as an app", async () => {
     assert.equal((await get(server, list, basic(ann.name, PASSWORD))).status, 200);
   });
 
-  test("app sign-in: session in use → renewed after a day, expired after 60", async () => {
+  test("app sign-in: session in use → its cookie is renewed; 60 days without use → expired", async () => {
     const timed = await start();
     const { name } = await newUser(timed);
     const path = `/subscriptions/${name}.json`;
     const Cookie = cookieOf(await get(timed, path, basic(name, PASSWORD)));
     const day = 24 * 60 * 60 * 1_000;
     timed.wait(2 * day);
-    const renewed = await get(timed, path, { Cookie });
-    assert.equal(renewed.status, 200);
+    // The use is recorded after the response, so one of the next requests finds it.
+    for (let request = 0; request < 5; request += 1) {
+      const renewed = await get(timed, path, { Cookie });
+      assert.equal(renewed.status, 200);
+      if (request === 0) assert.equal(cookieOf(renewed), Cookie);
+      timed.wait(6 * 60_000);
+      await setTimeout(60);
+    }
     timed.wait(59 * day);
+    assert.equal((await get(timed, path, { Cookie })).status, 200);
+    timed.wait(122 * day);
     assert.equal((await get(timed, path, { Cookie })).status, 401);
-    assert.equal((await get(timed, path, { Cookie: cookieOf(renewed) })).status, 200);
   });
 
   test("app sign-in: read-only token → may read, not write", async () => {
@@ -221,6 +229,19 @@ describe("signing in as an app", async () => {
     const response = await server.call("POST", path);
     assert.equal(response.status, 200);
     assert.match(String(response.headers["set-cookie"]), /^sessionid=; .*Max-Age=0/);
+  });
+
+  test("logout: with a session → it ends; the next login opens another", async () => {
+    const logIn = () =>
+      server.call("POST", `/api/2/auth/${ann.name}/login.json`, { headers: basic(ann.name, PASSWORD) });
+    const devices = async (cookie: string) => get(server, `/api/2/devices/${ann.name}.json`, { Cookie: cookie });
+    const cookie = cookieOf(await logIn());
+    assert.equal((await devices(cookie)).status, 200);
+    await server.call("POST", `/api/2/auth/${ann.name}/logout.json`, { headers: { Cookie: cookie } });
+    assert.equal((await devices(cookie)).status, 401);
+    const next = cookieOf(await logIn());
+    assert.notEqual(next, cookie);
+    assert.equal((await devices(next)).status, 200);
   });
 
   test("client configuration → the URL of the server", async () => {

@@ -30,7 +30,20 @@ type AuthenticateApp = (
   params: Params,
 ) => Promise<Principal>;
 
-export function clearAppCookie(response: Response, basePath: string): void {
+interface AppSessions {
+  /** Undefined on a server without accounts. */
+  readonly appSignIn: AppSignIn | undefined;
+  readonly clock: () => Date;
+  readonly config: { readonly basePath: string };
+}
+
+/** Ends the sessions of the request and clears the cookie. */
+export async function signOutApp(
+  { raw }: Request,
+  response: Response,
+  { appSignIn, clock, config: { basePath } }: AppSessions,
+): Promise<void> {
+  if (appSignIn !== undefined) for (const session of sessionsOf(raw)) await appSignIn.endSession(session, clock());
   response.setHeader("set-cookie", `${COOKIE}=; Path=${basePath}/; Max-Age=0; HttpOnly; SameSite=Strict`);
 }
 
@@ -83,22 +96,32 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
     if (requestedDevice !== undefined && !isDeviceId(requestedDevice)) throw badRequest(INVALID_DEVICE_ID);
     if (signIn === undefined) return authenticateLocal(request, response, requestedDevice, dialect);
 
-    let found: AppSession | undefined;
+    let found: ReturnType<typeof signedIn> | undefined;
     const principal = await authenticate(raw, access, async (at) => {
       const session = await readSession(signIn, raw, at);
       const user = await readUser(signIn, request, readPeer, dialect.app?.acceptsBearer === true, at);
-      const isOwn = user === undefined || session?.user.account.user === user.account.user;
-      found = user === undefined ? session : { user, device: isOwn ? session?.device : undefined, isRenewalDue: true };
+      found = user === undefined ? session : signedIn(user, session);
       return found && toVerified(found.user);
     });
     if (found === undefined) throw failure("invalid-credentials");
     const { user, isRenewalDue } = found;
     if (userName !== undefined && !isSameName(userName, user.account)) throw wrongUser(raw);
     const device = requestedDevice ?? found.device;
-    if (isRenewalDue || device !== found.device)
-      setCookie(request, response, await signIn.writeSession(user, device, clock()));
+    if (isRenewalDue || device !== found.device) {
+      const known = device === found.device ? found.secret : undefined;
+      const secret = known ?? (await signIn.openSession(user, device, clock()));
+      if (secret !== undefined) setCookie(request, response, secret);
+    }
     return { ...principal, app: installationOf(raw, user, device, dialect) };
   };
+}
+
+/** Signed in with a password or token beside a session, which may be of another user or an earlier password. */
+function signedIn(user: AppUser, session: AppSession | undefined): Omit<AppSession, "secret"> & Partial<AppSession> {
+  const isOwn = session?.user.account.user === user.account.user;
+  const isSame = isOwn && session.user.credentialVersion === user.credentialVersion;
+  const device = isOwn ? session.device : undefined;
+  return { user, device, isRenewalDue: true, ...(isSame ? { secret: session.secret } : {}) };
 }
 
 /** A session of another user is rejected like an invalid one, so that the app sends its credentials. */

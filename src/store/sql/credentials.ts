@@ -1,12 +1,12 @@
-import {
-  type Credential,
-  type NewCredential,
-  NOBODY,
-  SESSION_IDLE_MS,
-  type SessionsToEnd,
-} from "../../accounts/account-store.ts";
+import { type Credential, type NewCredential, NOBODY, type SessionsToEnd } from "../../accounts/account-store.ts";
 import type { UserId } from "../../accounts/caller.ts";
-import { type CredentialKind, kindsEndedByPassword, kindsToSwitch, rulesOf } from "../../accounts/credential-kinds.ts";
+import {
+  type CredentialKind,
+  IDLE_KINDS,
+  kindsEndedByPassword,
+  kindsToSwitch,
+  rulesOf,
+} from "../../accounts/credential-kinds.ts";
 import {
   all,
   digitsOf,
@@ -126,6 +126,12 @@ export function* deleteCredentials(
   return rows.length;
 }
 
+function* deleteLeastUsed(user: UserId, kind: CredentialKind, count: number): Work<void> {
+  const oldest = `select hash from earmark.credentials where user_id = $1 and kind = $2
+    order by greatest(used_at, created_at) limit $3`;
+  yield* deleteCredentials(user, `hash in (${oldest})`, kind, count);
+}
+
 /** Ends what a new password ends, besides this session: other sessions, links to reset it and, if asked, tokens. */
 export function* endSessions(user: UserId, keepSession: string | undefined, revokesTokens = false): Work<void> {
   const kept = keepSession === undefined ? null : key(keepSession);
@@ -152,11 +158,19 @@ export function* switchCredentials(user: UserId, action: "disable" | "enable"): 
 /** Deletes what has expired, of all users. */
 export function* deleteExpired(now: number): Work<void> {
   const rows = yield* all<{ hash: Uint8Array }>(
-    `delete from earmark.credentials where (expires_at <> ${NEVER} and expires_at <= $1)
-     or (kind = 'session' and greatest(used_at, created_at) <= $2) returning hash`,
+    `delete from earmark.credentials where expires_at <> ${NEVER} and expires_at <= $1 returning hash`,
     now,
-    now - SESSION_IDLE_MS,
   );
+  for (const [kind, idleMs] of IDLE_KINDS) {
+    const idle = "kind = $1 and greatest(used_at, created_at) <= $2";
+    rows.push(
+      ...(yield* all<{ hash: Uint8Array }>(
+        `delete from earmark.credentials where ${idle} returning hash`,
+        kind,
+        now - idleMs,
+      )),
+    );
+  }
   for (const { hash } of rows) yield* run(FORGET, hash);
 }
 
@@ -175,7 +189,10 @@ export const CREDENTIAL_WRITES = {
       );
       if (user !== NOBODY && account === undefined) return "gone";
       if (passwordHash !== undefined && account?.password !== passwordHash) return "gone";
-      if ((counted?.n ?? 0) >= rulesOf(kind).max) return "full";
+      const { max, evictsOldest } = rulesOf(kind);
+      const excess = (counted?.n ?? 0) - max + 1;
+      if (excess > 0 && !evictsOldest) return "full";
+      if (excess > 0) yield* deleteLeastUsed(user, kind, excess);
       if (!(yield* has(CLAIM, bytesOf(hash), user))) return "gone";
       yield* insert("credentials", toRow(credential, hash));
       yield* logCredential("created", credential, caller.actor, at);

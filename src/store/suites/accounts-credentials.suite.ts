@@ -1,13 +1,7 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 import { describe, test } from "node:test";
-import {
-  type Credential,
-  isValidAt,
-  type NewCredential,
-  NOBODY,
-  SESSION_IDLE_MS,
-} from "../../accounts/account-store.ts";
+import { type Credential, isValidAt, type NewCredential, NOBODY } from "../../accounts/account-store.ts";
 import { asUser, type UserId } from "../../accounts/caller.ts";
 
 import {
@@ -21,6 +15,8 @@ import {
   times,
   ZERO_HASH,
 } from "./accounts-test-support.ts";
+
+const IDLE_MS = 14 * 24 * 60 * 60_000;
 
 export function describeCredentials(context: AccountsContext): void {
   const { accounts, newUser, newAccount, add, invite, idsOf } = context;
@@ -211,7 +207,7 @@ export function describeCredentials(context: AccountsContext): void {
     test("sweep: expired credentials → deleted, others stay", async () => {
       const { user } = await newAccount();
       const at = later(400 * 86_400_000);
-      const idle = (ms: number) => new Date(at.getTime() - SESSION_IDLE_MS + ms);
+      const idle = (ms: number) => new Date(at.getTime() - IDLE_MS + ms);
       const variants: Partial<Credential>[] = [
         {},
         { expiresAt: later(-1, at) },

@@ -5,7 +5,7 @@ import { subscriptionBatches } from "../../../lists/list-store.ts";
 import { opmlSourceOf, writeOpml } from "../../../opml/write.ts";
 import { OPML_TYPE } from "../../api/imports.ts";
 import type { Services } from "../../api/services.ts";
-import { clearAppCookie } from "../../auth/app-authentication.ts";
+import { signOutApp } from "../../auth/app-authentication.ts";
 import type { Principal } from "../../wire/access.ts";
 import { readJson } from "../../wire/body.ts";
 import { type Dialect, GPODDER } from "../../wire/dialect.ts";
@@ -70,8 +70,8 @@ export function gpodderRoutes(services: Services, bodies: AppBodyReaders): Route
     }),
     route("POST", "/api/2/auth/:user/logout.json", {
       ...OPEN,
-      run: async ({ response }) => {
-        clearAppCookie(response, services.config.basePath);
+      run: async ({ request, response }) => {
+        await signOutApp(request, response, services);
         respond(response, 200, GPODDER, "{}");
       },
     }),
