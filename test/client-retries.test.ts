@@ -22,6 +22,8 @@ test("retry: rate limit → waits and continues", async () => {
   const { url, store } = await startServer(
     { EARMARK_ACCOUNTS: "true", EARMARK_OPERATIONS_PER_MINUTE: "900" },
     () => new Date(now),
+    undefined,
+    () => now,
   );
   const retries: Retry[] = [];
   const steps: number[] = [];

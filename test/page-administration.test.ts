@@ -63,7 +63,7 @@ describe("page: administration", { concurrency: 3 }, () => {
       async () => {
         await heading(page, account.title).waitFor();
         assert.equal(await page.getByRole("link", { name: words.title }).count(), 0);
-        await page.goto(`${server.url}/#administration`);
+        await page.goto(`${server.url}/#people`);
         await page.getByText(words.errors["admin-required"]).waitFor();
         assert.equal(await page.getByRole("main").getByRole("button").count(), 0);
       },

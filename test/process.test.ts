@@ -184,7 +184,12 @@ test("stop: a second signal → ends at once", async () => {
   const folder = temporaryFolder();
   const server = await start({ DATABASE_URL: `file:${folder}/earmark.db` });
   const open = connect(server.port, "127.0.0.1");
-  await once(open, "connect");
+  const type = `Content-Type: ${ATOMIC}`;
+  open.write(
+    `POST /v1/operations HTTP/1.1\r\nHost: localhost\r\n${type}\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n`,
+  );
+  // The server waits for the body, also when it is asked to end.
+  await once(open, "data");
   server.child.kill("SIGTERM");
   server.child.kill("SIGTERM");
   await sleep(500);

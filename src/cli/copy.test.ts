@@ -58,7 +58,7 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
     const { code, stdout, stderr } = await runInProcess(["copy", "--from", source, "--to", target]);
     assert.equal(code, 0, stderr);
     assert.equal(stdout, "");
-    assert.match(stderr, /^Copied 7013 rows from .* to .*; row counts and checksums match\.\n$/);
+    assert.match(stderr, /^Copied 7012 rows from .* to .*; row counts and checksums match\.\n$/);
     if (target === back) assert.deepEqual(readdirSync(dirname(pathOf(back))).sort(), ["earmark.db", "earmark.db-lock"]);
     assert.deepEqual(await everything(target), expected);
   }
