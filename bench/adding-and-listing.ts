@@ -122,7 +122,7 @@ export async function compareWithBaseline(
 }
 
 /** Compares pages with their podcasts and pages without, of one server. */
-export async function comparePodcasts(bench: Bench, name: string, engine: Engine, target?: Target): Promise<Line> {
+async function comparePodcasts(bench: Bench, name: string, engine: Engine, target?: Target): Promise<Line> {
   const [size, total] = [100, 10_000];
   const contenders = [
     { name: "with podcasts", query: "&include=podcast" },
@@ -170,7 +170,7 @@ export async function compareAccounts(
 }
 
 /** Compares first, middle and last page of a list of the default limit. */
-export async function comparePages(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
+async function comparePages(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
   const { rounds, turns } = bench.plan;
   const database = await engine.create();
   const server = await startEarmark(database);
@@ -271,7 +271,7 @@ const ADDITION = {
 };
 
 /** Throws unless all servers return the same bytes, except for timestamps and the state of the list. */
-export async function requireSameResponses(ports: readonly number[]): Promise<void> {
+async function requireSameResponses(ports: readonly number[]): Promise<void> {
   const body = JSON.stringify({ "atomic:operations": [ADDITION] });
   const page = "/v1/subscriptions?page[number]=1&page[size]=25";
   const responses = await Promise.all(

@@ -30,7 +30,7 @@ const CONCURRENCY = 8;
 const SAMPLE_MS = 5;
 
 /** Measures CPU time and memory of a process that fetches long feeds from this one. */
-export async function measureFetching(
+async function measureFetching(
   bench: Bench,
   name: string,
   targets: { readonly cpu: Target; readonly memory: Target },
@@ -111,7 +111,7 @@ const STARTED = 20;
 const SETTINGS = { EARMARK_FETCH_FEEDS: "true", EARMARK_FETCH_NETWORKS: "127.0.0.0/8" };
 
 /** Reads pages and adds feeds on a server that fetches, and on one that does not. */
-export async function compareDuringFetching(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
+async function compareDuringFetching(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
   const publisher = fork(fileURLToPath(new URL("support/publisher.ts", import.meta.url)));
   const [port] = (await once(publisher, "message")) as [number];
   const databases = [await engine.create(), await engine.create()] as const;

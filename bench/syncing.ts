@@ -28,7 +28,7 @@ const STREAMS_PER_USER = 10;
 const SETTLING_MS = 1_000;
 
 /** Compares asking what has changed in a long list with reading pages of it. */
-export async function compareChanges(
+async function compareChanges(
   bench: Bench,
   name: string,
   engine: Engine,
@@ -78,7 +78,7 @@ export async function compareChanges(
 }
 
 /** Compares removing subscriptions with adding them, one request at a time. */
-export async function compareRemovals(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
+async function compareRemovals(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
   const database = await engine.create();
   const server = await startEarmark(database);
   await bench.fillList(server, LONG_LIST);
@@ -101,7 +101,7 @@ export async function compareRemovals(bench: Bench, name: string, engine: Engine
 }
 
 /** Measures the memory of thousands of open event streams, how soon they are notified, and their effect on other requests. */
-export async function measureStreams(
+async function measureStreams(
   bench: Bench,
   name: string,
   targets: { readonly mib: Target; readonly seconds: Target; readonly p99: Target },
@@ -177,7 +177,7 @@ export function additionOf(feed_url: string) {
   return { op: "add", data: { type: "subscription", id: crypto.randomUUID(), attributes: { feed_url } } };
 }
 
-export function removalOf(id: string) {
+function removalOf(id: string) {
   return { op: "remove", ref: { type: "subscription", id } };
 }
 
@@ -199,7 +199,7 @@ const LIST = "/api/2/subscriptions/ann/phone.json";
 const EPISODES = "/api/2/episodes/ann.json";
 
 /** CPU time of the server and its database for the first upload of a long history, and for reading it back. */
-export async function measureActions(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
+async function measureActions(bench: Bench, name: string, engine: Engine, target: Target): Promise<Line> {
   const actions = Array.from({ length: ACTIONS }, (_, index) => ({
     podcast: `https://feeds.example.com/shows/${index % FEEDS}/episodes.xml`,
     episode: `https://media.example.com/shows/${index % FEEDS}/${index}.mp3`,

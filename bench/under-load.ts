@@ -15,7 +15,7 @@ const FEEDS = 20_000;
  * machine with the same load, so the ratio is the cost of sharing one process. The add rate has a target too, because a
  * server that starves writers would serve pages quickly.
  */
-export async function comparePagesDuringAdds(
+async function comparePagesDuringAdds(
   bench: Bench,
   name: string,
   targets: { readonly rate: Target; readonly p99: Target; readonly adds: Target },
@@ -62,7 +62,7 @@ export async function comparePagesDuringAdds(
 }
 
 /** Reads pages for the duration of an import, and for the same time without one. */
-export async function comparePagesDuringImport(bench: Bench, name: string, target: Target): Promise<Line> {
+async function comparePagesDuringImport(bench: Bench, name: string, target: Target): Promise<Line> {
   const server = await startEarmark(await bench.sqlite.create());
   await bench.fillList(server, LISTED);
   const during: Measurement[] = [];
@@ -110,7 +110,7 @@ async function importFeeds({ port }: Server, round: number): Promise<void> {
 const CONNECTIONS = 3;
 
 /** Resident memory after as many requests of the maximum size as the server can process. */
-export async function measureBulkMemory(bench: Bench, name: string, target: Target): Promise<Line> {
+async function measureBulkMemory(bench: Bench, name: string, target: Target): Promise<Line> {
   const work = { connections: CONNECTIONS, workload: adding(10_000) };
   const server = await startEarmark(await bench.sqlite.create());
   const run = await bench.measure(server, work, { ms: bench.plan.bulkMs, requests: ANY });

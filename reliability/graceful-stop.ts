@@ -53,7 +53,7 @@ export const gracefulStop: ReliabilityTest = {
   },
 };
 
-export function noStops(): Stops {
+function noStops(): Stops {
   return { count: 0, answered: 0, acknowledged: 0, slowestMs: 0, violations: [] };
 }
 
@@ -83,7 +83,7 @@ async function stopOnce(run: Run, url: string, signal: NodeJS.Signals, stops: St
  * Clients with one connection each, until the server announces that it closes it. One of them has sent only half of a
  * request when the server is stopped.
  */
-export async function useUntilClosed(port: number, stopping: Promise<void>, stops: Stops): Promise<void> {
+async function useUntilClosed(port: number, stopping: Promise<void>, stops: Stops): Promise<void> {
   const clients = Array.from({ length: CLIENTS }, async (_, index) => {
     const { send, close } = openConnection(port, stops);
     while (await send(index % WRITES_EVERY === 0 ? batch() : undefined));

@@ -72,7 +72,7 @@ export const sameFeed: ReliabilityTest = {
 };
 
 /** Reports one in twenty conflicts as a success. */
-export function secondWinner(random: () => number): Alter {
+function secondWinner(random: () => number): Alter {
   return (path, body, { json, text }) => {
     if (path !== "/v1/operations") return text;
     const results: Result[] = json["atomic:results"];
@@ -93,7 +93,7 @@ export function judge({ events, wrong }: History): Findings {
   };
 }
 
-export function clientsOf(port: number, history: History, random: () => number): Remover[] {
+function clientsOf(port: number, history: History, random: () => number): Remover[] {
   return Array.from({ length: CLIENTS }, () => httpClient(port, history, random));
 }
 

@@ -184,7 +184,7 @@ const PODCAST = {
 };
 
 /** Adds a podcast for every feed. */
-export function addPodcastsQuery(schema: string): string {
+function addPodcastsQuery(schema: string): string {
   const [names, values] = [Object.keys(PODCAST).join(", "), Object.values(PODCAST).join(", ")];
   return `insert into ${schema}podcasts (feed, artwork, ${names}) select feed, feed, ${values} from ${schema}subscriptions`;
 }

@@ -143,7 +143,7 @@ export function checkPage(response: Buffer, items: number): void {
   requireCount(response, '{"type":"subscription"', items);
 }
 
-export function requireStatus(response: Buffer, status: number): void {
+function requireStatus(response: Buffer, status: number): void {
   if (response.toString("latin1", 0, 13) !== `HTTP/1.1 ${status} `) refuse(response, `status ${status}`);
 }
 

@@ -28,13 +28,13 @@ export function keep(secret: string, what: string): string {
 export const known = new Map<string, [string, Buffer][]>();
 
 /** All the ways in which someone may have written a text down. */
-export function writingsOf(text: string): [string, Buffer][] {
+function writingsOf(text: string): [string, Buffer][] {
   const writings = known.get(text) ?? writeInEveryWay(text);
   known.set(text, writings);
   return writings;
 }
 
-export function writeInEveryWay(text: string): [string, Buffer][] {
+function writeInEveryWay(text: string): [string, Buffer][] {
   const utf16 = Buffer.from(text, "utf16le");
   const bytes = Buffer.from(text);
   const hex = bytes.toString("hex");
@@ -60,7 +60,7 @@ export function writeInEveryWay(text: string): [string, Buffer][] {
 }
 
 /** The bytes that a secret may have been made of. */
-export function sourcesOf(secret: string): [string, Buffer][] {
+function sourcesOf(secret: string): [string, Buffer][] {
   const rest = secret.replace(/^em[ki]_/, "");
   const sources = [Buffer.from(secret, "base64url"), Buffer.from(rest, "base64url"), Buffer.from(rest, "hex")];
   return sources.filter(({ length }) => length >= 12).map((bytes) => ["bytes", bytes.subarray(0, 12)]);
