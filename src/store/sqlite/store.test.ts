@@ -9,19 +9,20 @@ import { additionsOf as additions, addTo, removeFrom } from "../../../test/suppo
 import { temporaryFolder } from "../../../test/support/server.ts";
 import { asUser } from "../../accounts/caller.ts";
 import { changesSince, positionAt } from "../../lists/changes.ts";
-import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { Addition } from "../../lists/subscription.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { UserError } from "../../util/user-error.ts";
 import { openStore } from "../open.ts";
+import type { Store } from "../shared/contract.ts";
 import type { StoreOptions } from "../shared/options.ts";
+import { credential, newAccountNamed } from "../suites/accounts-test-support.ts";
 import { describeStore } from "../suites/contract.suite.ts";
 import { NEWEST_VERSION } from "./schema.ts";
 
 const NOW = new Date();
 const USER = 1;
 
-async function open(path: string, options: Partial<StoreOptions> = {}): Promise<SubscriptionStore> {
+async function open(path: string, options: Partial<StoreOptions> = {}): Promise<Store> {
   const store = await openStore(`file:${path}`, { connections: 1, ...options });
   after(() => store.close());
   return store;
@@ -312,6 +313,38 @@ test("queue: a job that cannot be executed → fails alone; others in its transa
     (await addTo(store, asUser(3), additions(0, 1), NOW)).every(({ kind }) => kind === "done"),
     true,
   );
+});
+
+test("queue: a named write that throws → nothing of it is stored; others in its transaction are", async () => {
+  const groups: number[] = [];
+  const store = await open(newFile(), { onCommit: (operations) => groups.push(operations) });
+  const { accounts, apps } = store;
+  for (const user of [11, 12])
+    await accounts.create(user, newAccountNamed(`u${user}`, { isCreatedByOperator: false, passwordHash: "old" }), NOW);
+  const session = credential(11, { kind: "session" });
+  await accounts.addCredential(asUser(11), session);
+  groups.length = 0;
+  // It fails at the audit log, after it has set the password and ended the session.
+  const resetBy = { name: {} as string, address: "" };
+  const attempts = await Promise.allSettled([
+    accounts.setPassword(asUser(12), { passwordHash: "new" }, NOW),
+    accounts.setPassword(asUser(11), { passwordHash: "new", resetBy }, NOW),
+    apps.saveDevice(asUser(11), { key: "app", device: "phone" }, {}, NOW),
+    addTo(store, asUser(11), additions(0, 1), NOW),
+  ]);
+  assert.deepEqual(groups, [4], "one group");
+  assert.deepEqual(
+    attempts.map(({ status }) => status),
+    ["fulfilled", "rejected", "fulfilled", "fulfilled"],
+  );
+  assert.ok(attempts[1]?.status === "rejected" && isUnavailable(false)(attempts[1].reason));
+  assert.equal((await accounts.get(11))?.passwordHash, "old");
+  assert.equal((await accounts.listCredentials(11, "session")).length, 1);
+  assert.equal((await accounts.get(12))?.passwordHash, "new");
+  assert.equal((await apps.devices(11)).length, 1);
+  assert.equal((await store.page(11, { offset: 0, size: 1 })).total, 1);
+  await store.ready();
+  assert.equal(await accounts.setPassword(asUser(11), { passwordHash: "new" }, NOW), true);
 });
 
 test("close: writes are queued → written first, and later ones rejected", async () => {
