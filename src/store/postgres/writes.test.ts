@@ -16,6 +16,7 @@ import { AccessRevoked, asUser } from "../../accounts/caller.ts";
 import { changesSince, positionAt } from "../../lists/changes.ts";
 import type { Addition } from "../../lists/subscription.ts";
 import { openStore } from "../open.ts";
+import { credential, newAccountNamed } from "../suites/accounts-test-support.ts";
 
 const server = await sharedPostgres();
 
@@ -209,5 +210,34 @@ test("removals: more than 10,000 changes → only those among the latest are rec
   assert.deepEqual(
     (await store.page(USER, { offset: 0, size: 9 })).items.map(({ id }) => id),
     [idOf(3)],
+  );
+});
+
+test("access: the caller's token was revoked → AccessRevoked, and its connection is used again", async () => {
+  const url = await server.migratedDatabase();
+  const store = await open(url, { connections: 1 });
+  const token = credential(4_711);
+  await store.accounts.create(4_711, newAccountNamed("ann", { isCreatedByOperator: false }), NOW);
+  await store.accounts.addCredential(asUser(4_711), token);
+  const caller = { ...asUser(4_711), credentialHash: token.hash };
+  assert.equal(await store.accounts.removeCredential(caller, "token", token.credential.id, NOW), true);
+  const inUse =
+    "select pid, state from pg_stat_activity where datname = current_database() and application_name = 'earmark'";
+  const connections = () => server.query(inUse, databaseOf(url));
+  // Those of the migration may still be closing.
+  while ((await connections()).length > 1) await sleep(5);
+  const before = await connections();
+  const writes = {
+    "a change of the list": () => addTo(store, caller, additions(0), NOW),
+    "a write of apps": () => store.apps.saveDevice(caller, { key: "app", device: "phone" }, {}, NOW),
+    "a write of accounts": () => store.accounts.setPassword(caller, { passwordHash: "other" }, NOW),
+  };
+  for (const [name, write] of Object.entries(writes)) {
+    await assert.rejects(write, AccessRevoked, name);
+    assert.deepEqual(await connections(), before, name);
+  }
+  assert.deepEqual(
+    before.map(({ state }) => state),
+    ["idle"],
   );
 });
