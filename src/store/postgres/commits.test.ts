@@ -15,12 +15,15 @@ import {
   USER,
 } from "../../../test/support/postgres-stores.ts";
 import { startProxy } from "../../../test/support/proxy.ts";
+import { NOBODY } from "../../accounts/account-store.ts";
 import { AccessRevoked, asUser, type Caller } from "../../accounts/caller.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { Addition, Outcome } from "../../lists/subscription.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import type { Store } from "../shared/contract.ts";
-import { newAccountNamed } from "../suites/accounts-test-support.ts";
+import type { Writes } from "../shared/database.ts";
+import { WRITES } from "../sql/writes.ts";
+import { credential, newAccountNamed } from "../suites/accounts-test-support.ts";
 
 const server = await sharedPostgres();
 const ANN = newAccountNamed("ann", { passwordHash: "hash", isCreatedByOperator: false });
@@ -194,31 +197,102 @@ test("commit: reply to a removal lost → its outcome is found, as for an additi
   assert.equal(await total(other), 0, "another process has removed something else meanwhile");
 });
 
-test("accounts: reply lost → done once", async () => {
-  const { store, proxy, url } = await openOverProxy(server);
-  const { accounts } = store;
-  const lose = async <T>(work: () => Promise<T>) => {
-    const cut = proxy.cutAtCommit("after");
-    const result = await work();
-    await cut;
-    return result;
-  };
-  assert.equal(await lose(() => accounts.create(4_711, ANN, NOW)), 4_711);
-  assert.equal(
-    await lose(() => accounts.setPassword(asUser(4_711), { passwordHash: "other", expectedHash: "hash" }, NOW)),
-    true,
-  );
-  const credential = { id: idOf(1), kind: "token", user: 4_711, scope: "write", label: "", createdAt: NOW } as const;
-  const token = { ...credential, usedAt: undefined, expiresAt: undefined };
-  const added = { credential: token, hash: Buffer.alloc(32, 1).toString("base64url") };
-  assert.equal(await lose(() => accounts.addCredential(asUser(4_711), added)), "added");
-  assert.equal((await accounts.listCredentials(4_711, "token")).length, 1);
-  const kept = await server.query("select used_at::int, expires_at::int from earmark.credentials", databaseOf(url));
-  assert.deepEqual(kept, [{ used_at: 0, expires_at: 0 }], "an unset date is stored in the same way on every engine");
-  assert.equal(await lose(() => accounts.removeCredential(asUser(4_711), "token", idOf(1), NOW)), true);
-  assert.equal(await lose(() => accounts.delete(asUser(4_711), NOW)), "deleted");
-  assert.equal(await accounts.delete(asUser(4_711), NOW), "gone");
+/** A write that must not run twice; afterwards, a repetition has another result or would be in the audit log twice. */
+interface UnrepeatableCase {
+  readonly write: (store: Store) => Promise<unknown>;
+  readonly result: unknown;
+  readonly repeated: unknown;
+}
+
+const INVITATION = credential(NOBODY, { kind: "invitation", label: "bob", createdAt: NOW });
+const PASSKEY = credential(4_711, { kind: "passkey", passkey: { id: "key", publicKey: "public", counter: 1 } });
+const ROOT = { ...asUser(USER), requiresAdmin: true };
+/** In this order, on one account. */
+const UNREPEATABLE: Readonly<Record<string, UnrepeatableCase>> = {
+  createAccount: { write: ({ accounts }) => accounts.create(4_711, ANN, NOW), result: 4_711, repeated: "name-taken" },
+  setPassword: {
+    write: ({ accounts }) =>
+      accounts.setPassword(
+        asUser(4_711),
+        { passwordHash: "other", expectedHash: "hash", resetBy: { name: "root", address: "" } },
+        NOW,
+      ),
+    result: true,
+    repeated: false,
+  },
+  addCredential: {
+    write: ({ accounts }) => accounts.addCredential(ROOT, INVITATION),
+    result: "added",
+    repeated: "gone",
+  },
+  removeCredential: {
+    write: ({ accounts }) => accounts.removeCredential(ROOT, "invitation", INVITATION.credential.id, NOW),
+    result: true,
+    repeated: false,
+  },
+  replaceCounter: {
+    write: ({ accounts }) => accounts.replaceCounter(PASSKEY.hash, 1, 2),
+    result: true,
+    repeated: false,
+  },
+  replaceRateLimit: {
+    write: async ({ accounts }) => accounts.sharedRateLimits?.replace("ann", undefined, 1),
+    result: true,
+    repeated: false,
+  },
+  forgetDevice: {
+    write: ({ apps }) => apps.forgetDevice(asUser(4_711), "phone", NOW),
+    result: true,
+    repeated: false,
+  },
+  administer: {
+    write: ({ administration }) => administration.change(ROOT, 4_711, "disable", NOW),
+    result: "done",
+    repeated: "done",
+  },
+  deleteAccount: {
+    write: ({ accounts }) => accounts.delete(ROOT, NOW, 4_711),
+    result: "deleted",
+    repeated: "gone",
+  },
+};
+
+test("commit: every write that must not run twice → has a case here", () => {
+  const writes: Writes = WRITES;
+  const names = Object.keys(writes).filter((name) => writes[name]?.isRepeatable !== true);
+  assert.deepEqual(Object.keys(UNREPEATABLE).sort(), names.sort());
 });
+
+for (const when of ["before", "after"] as const) {
+  test(`named writes: commit or reply lost (${when} it arrives) → done once, with the usual result`, async () => {
+    const { store, other, proxy, url } = await openOverProxy(server);
+    await store.accounts.create(USER, newAccountNamed("root"), NOW);
+    for (const [name, { write, result, repeated }] of Object.entries(UNREPEATABLE)) {
+      if (name === "replaceCounter") assert.equal(await store.accounts.addCredential(asUser(4_711), PASSKEY), "added");
+      if (name === "forgetDevice") await store.apps.saveDevice(asUser(4_711), { key: "app", device: "phone" }, {}, NOW);
+      const cut = proxy.cutAtCommit(when);
+      assert.equal(await write(store), result, name);
+      await cut;
+      if (name === "replaceCounter") assert.deepEqual(await storedTimes(url), [{ used_at: 0, expires_at: 0 }]);
+      assert.equal(await write(other), repeated, `${name}, repeated`);
+    }
+    const { entries } = await other.administration.auditLog({ offset: 0, size: 100 });
+    assert.deepEqual(entries.map(({ action, target }) => `${action} ${target}`).sort(), [
+      "account-created root",
+      "account-deleted ann",
+      "account-disabled ann",
+      "account-signed-up ann",
+      "invitation-created bob",
+      "invitation-revoked bob",
+      "password-reset ann",
+    ]);
+  });
+}
+
+/** An unset date is stored in the same way on every engine. */
+function storedTimes(url: string): Promise<unknown> {
+  return server.query("select used_at::int, expires_at::int from earmark.credentials", databaseOf(url));
+}
 
 test("commit: lost, and another process adds the feed → only that one gets added", async () => {
   const { store, other, proxy } = await openOverProxy(server);
