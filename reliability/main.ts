@@ -9,6 +9,7 @@ import { gracefulStop } from "./graceful-stop.ts";
 import { interrupted } from "./interrupted.ts";
 import { kill } from "./kill.ts";
 import { killApps } from "./kill-apps.ts";
+import { killWrites } from "./kill-writes.ts";
 import { power } from "./power.ts";
 import { randomizedTests } from "./randomized.ts";
 import { revocation } from "./revocation.ts";
@@ -25,6 +26,7 @@ import { upgrades } from "./upgrades.ts";
 const TESTS: readonly ReliabilityTest[] = [
   kill,
   killApps,
+  killWrites,
   interrupted,
   power,
   storage,

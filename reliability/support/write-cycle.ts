@@ -1,0 +1,206 @@
+import { type Credential, NOBODY } from "../../src/accounts/account-store.ts";
+import { hashSecret } from "../../src/accounts/accounts.ts";
+import type { AuditEntry } from "../../src/accounts/administration-store.ts";
+import { AccessRevoked, asUser, type Caller, LOCAL_USER } from "../../src/accounts/caller.ts";
+import type { CredentialKind } from "../../src/accounts/credential-kinds.ts";
+import type { KeyedAction } from "../../src/apps/episode-actions.ts";
+import { newRecord } from "../../src/podcasts/podcast-store.ts";
+import type { Store } from "../../src/store/shared/contract.ts";
+import { idOfUrl } from "../../src/store/shared/podcast-rows.ts";
+
+/*
+ * An account's life, from its invitation to its deletion: a fixed order of steps, each a named write. What a step leaves
+ * behind is the same in every cycle, apart from the cycle's own user, name and ids.
+ */
+
+const START = Date.parse("2026-01-02T03:04:00Z");
+const STEP_MS = 10_000;
+const DAY_MS = 24 * 60 * 60 * 1_000;
+const PHONE = { key: "app", device: "phone" };
+const KINDS = ["token", "disabled-token", "session", "passkey", "password-reset"] as const;
+const HASH = "0123456789abcdef0123456789abcdef";
+const IMAGES = { hash: HASH, small: Buffer.from("small"), large: Buffer.from("large") };
+
+/** One cycle in a store. */
+export class Cycle {
+  readonly store: Store;
+  readonly user: number;
+  /** In all names and ids of the cycle: eight hexadecimal digits. */
+  readonly tag: string;
+  readonly url: string;
+  /** The normalized URL. */
+  readonly feed: string;
+  readonly podcast: string;
+  readonly actor: { readonly name: string; readonly address: string };
+
+  constructor(store: Store, number: number) {
+    this.store = store;
+    this.user = 1_000_000_000 + number;
+    this.tag = `c${String(number).padStart(7, "0")}`;
+    this.feed = `feeds.example/${this.tag}`;
+    this.url = `https://${this.feed}`;
+    this.podcast = idOfUrl(this.url);
+    this.actor = { name: `admin of ${this.tag}`, address: "192.0.2.1" };
+  }
+
+  get owner(): Caller {
+    return { ...asUser(this.user), credentialHash: this.hash("token") };
+  }
+
+  get admin(): Caller {
+    return { ...asUser(LOCAL_USER), requiresAdmin: true, actor: this.actor };
+  }
+
+  id(part: number): string {
+    return `00000000-0000-4000-8000-${this.tag}${String(part).padStart(4, "0")}`;
+  }
+
+  hash(kind: CredentialKind): string {
+    return hashSecret(`${this.tag} ${kind}`);
+  }
+
+  add(kind: CredentialKind, at: Date, more: Partial<Credential> = {}, caller = this.admin): Promise<string> {
+    const rest = { scope: "write", label: this.tag, createdAt: at, usedAt: undefined, expiresAt: undefined } as const;
+    const credential = { id: this.id(kind.length), kind, user: this.user, ...rest, ...more };
+    return this.store.accounts.addCredential(caller, { credential, hash: this.hash(kind) });
+  }
+
+  /** Without what differs between cycles. */
+  generalize(value: unknown): string {
+    return String(JSON.stringify(value)).replaceAll(this.tag, "TAG").replaceAll(String(this.user), "USER");
+  }
+}
+
+type Step = (cycle: Cycle, at: Date) => Promise<unknown>;
+
+const administer =
+  (action: "promote" | "disable" | "enable" | "demote"): Step =>
+  ({ store, admin, user }, at) =>
+    store.administration.change(admin, user, action, at);
+
+const STEPS_BY_NAME: Readonly<Record<string, Step>> = {
+  invite: (cycle, at) => cycle.add("invitation", at, { user: NOBODY }),
+  create: ({ store, user, tag, actor }, at) => {
+    const account = { name: tag, issuer: "", passwordHash: "old", isCreatedByOperator: false, actor };
+    return store.accounts.create(user, { ...account, invitationHash: hashSecret(`${tag} invitation`) }, at);
+  },
+  "add a token": (cycle, at) => cycle.add("token", at),
+  "add a session": (cycle, at) => cycle.add("session", at, {}, cycle.owner),
+  "add a passkey": (cycle, at) =>
+    cycle.add("passkey", at, { passkey: { id: cycle.tag, publicKey: "key", counter: 1 } }),
+  "create a reset link": (cycle, at) => cycle.add("password-reset", at),
+  "use a token": (cycle, at) => cycle.store.accounts.touchCredential(cycle.hash("token"), at),
+  "use a passkey": (cycle) => cycle.store.accounts.replaceCounter(cycle.hash("passkey"), 1, 2),
+  "be seen": ({ store, user }, at) => store.administration.recordSeen(user, at),
+  "reset the password": ({ store, owner, actor }, at) =>
+    store.accounts.setPassword(owner, { passwordHash: "new", expectedHash: "old", resetBy: actor }, at),
+  "add another session": (cycle, at) => cycle.add("session", at),
+  subscribe: (cycle, at) => {
+    const { store, owner, url, feed } = cycle;
+    return store.change(owner, [{ kind: "add", id: cycle.id(1), feedUrl: url, normalizedUrl: feed }], at);
+  },
+  "create a podcast": async ({ store, user, podcast }, at) =>
+    (await store.podcasts.create([{ user, id: podcast }], at)).length,
+  "claim a podcast": ({ store, podcast }, at) => store.podcasts.claim(podcast, at, new Date(START + DAY_MS)),
+  "record a podcast": ({ store, podcast, tag }, at) => {
+    const record = { ...newRecord(at.getTime()), title: tag, status: "ok", artwork: HASH } as const;
+    return store.podcasts.record(podcast, new Date(START + DAY_MS), record, IMAGES);
+  },
+  "refresh a podcast": ({ store, user, podcast }, at) => store.podcasts.refresh(user, podcast, at, 0),
+  "save a device": ({ store, owner }, at) => store.apps.saveDevice(owner, PHONE, { type: "mobile" }, at),
+  "change a device": ({ store, owner }, at) => store.apps.changeDevice(owner, "phone", { caption: "My phone" }, at),
+  sync: ({ store, owner, url, feed }, at) => {
+    const rest = { guid: undefined, device: "tablet", kind: "play", started: 0, total: 60, isUndated: false } as const;
+    const actions = [1, 2, 3].map(
+      (position): KeyedAction => ({
+        podcast: url,
+        episode: `${url}/${position}`,
+        feed,
+        actedAt: at,
+        position,
+        ...rest,
+      }),
+    );
+    const spellings = [{ normalizedUrl: feed, url: `${url}/`, installation: PHONE.key }];
+    const progress = { kind: "actions", actions } as const;
+    const record = { kind: "actions", installation: PHONE, progress, spellings, devices: ["tablet"] } as const;
+    return store.apps.recordSync(owner, record, at);
+  },
+  "forget a device": ({ store, owner }, at) => store.apps.forgetDevice(owner, "phone", at),
+  promote: administer("promote"),
+  disable: administer("disable"),
+  enable: administer("enable"),
+  demote: administer("demote"),
+  "replace a rate limit": async ({ store, tag }) =>
+    store.accounts.sharedRateLimits?.replace(tag, undefined, START + DAY_MS),
+  "take a lease": async ({ store, tag }, at) => store.podcasts.leases?.take(tag, 1, at, DAY_MS),
+  "release a lease": async ({ store, tag }, at) => store.podcasts.leases?.release(tag, 1, at),
+  "remove a passkey": (cycle, at) => cycle.store.accounts.removeCredential(cycle.owner, "passkey", cycle.id(7), at),
+  sweep: async (cycle, at) => {
+    await cycle.add("denied-login", at, { expiresAt: at });
+    await cycle.store.accounts.sweep(at);
+  },
+  delete: ({ store, user, admin }, at) => store.accounts.delete(admin, at, user),
+};
+
+export const STEPS = Object.entries(STEPS_BY_NAME).map(([name, step], index) => ({
+  name,
+  run: async (cycle: Cycle) => cycle.generalize(await step(cycle, new Date(START + index * STEP_MS))),
+  /** Several writes, the rest of which the next sweep makes up for. */
+  isFinishedBySweep: name === "sweep" || name === "delete",
+}));
+
+export async function sweep(store: Store): Promise<void> {
+  await store.accounts.sweep(new Date(START + STEPS.length * STEP_MS));
+  await store.podcasts.eraseUnused(new Date(START));
+}
+
+/** The account of the administrator. */
+export async function prepare(store: Store): Promise<void> {
+  const root = { name: "root", issuer: "", passwordHash: "", isCreatedByOperator: true, invitationHash: undefined };
+  await store.accounts.create(LOCAL_USER, root, new Date(START));
+}
+
+/** All that can be read about a cycle, by what it is. */
+export async function observe(cycle: Cycle, log: readonly AuditEntry[]): Promise<Readonly<Record<string, string>>> {
+  const { store, user, tag, url, feed, podcast } = cycle;
+  const { accounts, administration, apps, podcasts } = store;
+  const hashes = [...KINDS, "invitation", "denied-login"] as const;
+  const [{ id: _, ...metadata } = { id: podcast }] = await podcasts.find([url]);
+  const state = await apps.state(user, "actions", PHONE, 0).catch((error: unknown) => {
+    if (error instanceof AccessRevoked) return "deleted";
+    throw error;
+  });
+  const observed = {
+    account: await accounts.get(user),
+    name: await accounts.find(tag, ""),
+    summary: await administration.get(user),
+    credentials: await Promise.all(KINDS.map((kind) => accounts.listCredentials(user, kind))),
+    secrets: await Promise.all(hashes.map((kind) => accounts.findCredential(cycle.hash(kind)))),
+    list: await store.page(user, { offset: 0, size: 10 }),
+    podcast: metadata,
+    artwork: await Promise.all(
+      (["small", "large"] as const).map((size) => podcasts.artwork(user, podcast, HASH, size)),
+    ),
+    devices: await apps.devices(user),
+    actions: await apps.actionPage(user, { offset: 0, size: 10, feed: undefined }),
+    spellings: await apps.spellings(user, [feed]),
+    state,
+    limit: await accounts.sharedRateLimits?.read(tag),
+    log: log
+      .filter(({ actor }) => actor === cycle.actor.name)
+      .map(({ id, ...entry }) => entry)
+      .sort((one, other) => one.at.getTime() - other.at.getTime()),
+  };
+  return Object.fromEntries(Object.entries(observed).map(([name, value]) => [name, cycle.generalize(value)]));
+}
+
+/** Of all cycles. */
+export async function readLog(store: Store): Promise<AuditEntry[]> {
+  const log: AuditEntry[] = [];
+  for (let entries: readonly AuditEntry[] = [], offset = 0; offset === 0 || entries.length > 0; offset += 1_000) {
+    ({ entries } = await store.administration.auditLog({ offset, size: 1_000 }));
+    log.push(...entries);
+  }
+  return log;
+}
