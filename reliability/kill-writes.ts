@@ -6,6 +6,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
 import { cleanEnvironment } from "../test/support/process.ts";
+import { startProxy } from "../test/support/proxy.ts";
 import { type Findings, type ReliabilityTest, type Run, runAll } from "./support/run.ts";
 import { prepare, STEPS } from "./support/write-cycle.ts";
 import {
@@ -24,6 +25,8 @@ const LATEST_MS = 1_500;
 const QUICK_LATEST_MS = 600;
 /** How long the process goes on after the database was killed. */
 const AFTER_RESTART_MS = 500;
+/** How many commits get no reply before the database is killed. */
+const LOST_REPLIES = 8;
 const MODULE = fileURLToPath(new URL("support/writing-process.ts", import.meta.url));
 /** Servers that share a database use these; a SQLite file has one server. */
 const ONLY_POSTGRES = ["replaceRateLimit", "takeLease", "releaseLease"];
@@ -72,13 +75,17 @@ async function killWriters(
   const engine = database === undefined ? "SQLite" : "PostgreSQL";
   const violations: string[] = [];
   await withStore(url, prepare);
+  const proxy = database && (await startProxy(database.port, run.onEnd));
+  const overProxy = url.replace(`:${database?.port}`, `:${proxy?.port}`);
   const cycles = new Map<number, Confirmed>();
   const [confirmed, unavailable] = [{ count: 0 }, { count: 0 }];
   for (let round = 1; round <= count; round += 1) {
     run.log(`${engine}, round ${round}: ${cycles.size} cycles`);
     const before = cycles.size;
-    const killsDatabase = database !== undefined && round % 3 === 2;
-    const child = spawn(process.execPath, [MODULE, url, String(before)], { env: cleanEnvironment({}) });
+    const killsDatabase = round % 3 === 2 && database !== undefined;
+    const child = spawn(process.execPath, [MODULE, killsDatabase ? overProxy : url, String(before)], {
+      env: cleanEnvironment({}),
+    });
     run.onEnd(() => child.kill("SIGKILL"));
     const ended = once(child, "close");
     child.stderr.on("data", (text) => violations.push(`${engine}: ${text}`));
@@ -102,8 +109,8 @@ async function killWriters(
     while (cycles.size === before && child.exitCode === null) await sleep(5);
     await sleep(EARLIEST_MS + run.random() * ((run.isQuick ? QUICK_LATEST_MS : LATEST_MS) - EARLIEST_MS));
     if (killsDatabase) {
-      await database.stop("immediate");
-      await database.start();
+      for (let cut = 0; cut < LOST_REPLIES; cut += 1) await proxy?.cutAtCommit("after");
+      await proxy?.cutAtCommit("after", () => database.stop("immediate").then(database.start));
       await sleep(AFTER_RESTART_MS);
     }
     child.kill("SIGKILL");

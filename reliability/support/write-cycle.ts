@@ -184,7 +184,8 @@ export async function observe(cycle: Cycle, log: readonly AuditEntry[]): Promise
     ),
     devices: await apps.devices(user),
     actions: await apps.actionPage(user, { offset: 0, size: 10, feed: undefined }),
-    spellings: await apps.spellings(user, [feed]),
+    // A sync whose reply was lost may record one twice; so may two at the same time.
+    spellings: [...new Set((await apps.spellings(user, [feed])).map((spelling) => cycle.generalize(spelling)))],
     state,
     limit: await accounts.sharedRateLimits?.read(tag),
     log: log
