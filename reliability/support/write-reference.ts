@@ -62,6 +62,31 @@ export function findMissing({ steps }: Reference): string[] {
   return Object.keys(WRITES).filter((name) => !writes.has(name));
 }
 
+const LOGGED = [
+  ...["invitation-created", "account-joined", "reset-link-created", "password-reset", "administrator-added"],
+  ...["account-disabled", "account-enabled", "administrator-removed", "account-deleted"],
+];
+
+/** What is wrong with a state, even if every cycle has it. */
+export function findContradictions({ states }: Reference): string[] {
+  const found = states.flatMap(({ account, name, credentials = "", log = "" }, steps) => {
+    const isDisabled = account?.includes('"disabledAt"') === true;
+    const [tokens, suspended, sessions, , links] = (JSON.parse(credentials) as unknown[][]).map((each) => each.length);
+    const actions = (JSON.parse(log) as { action: string }[]).map(({ action }) => action);
+    const last = STEPS[steps - 1]?.name;
+    return [
+      ...(account === name ? [] : [`after "${last}": an account without its name, or a name without its account`]),
+      ...(isDisabled !== (suspended === 1) ? [`after "${last}": ${suspended} suspended tokens`] : []),
+      ...(isDisabled && [tokens, sessions, links].join() !== "0,0,0"
+        ? [`after "${last}": access that was not ended`]
+        : []),
+      ...(actions.join() === LOGGED.slice(0, actions.length).join() ? [] : [`after "${last}": logged ${actions}`]),
+    ];
+  });
+  const isComplete = LOGGED.every((action) => states.at(-1)?.["log"]?.includes(`"${action}"`));
+  return isComplete ? found : [...found, "an action is missing in the audit log"];
+}
+
 /** Whether PostgreSQL may do the step twice, the second time with another result. */
 export function mayRunTwice({ steps }: Reference, index: number): boolean {
   const all: Writes = WRITES;

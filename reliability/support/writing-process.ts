@@ -10,6 +10,7 @@ import { Cycle, STEPS } from "./write-cycle.ts";
 
 const LANES = 6;
 const RETRY_MS = 50;
+const MAX_DELAY_MS = 50;
 
 /** Writing to a pipe is synchronous, so a line is out before the next write starts. */
 export type Progress =
@@ -40,6 +41,8 @@ async function runCycle(number: number): Promise<void> {
 await Promise.all(
   Array.from({ length: LANES }, async () => {
     for (;;) {
+      // Otherwise all lanes would do the same step in one transaction.
+      await sleep(MAX_DELAY_MS * Math.random());
       last += 1;
       await runCycle(last);
     }
