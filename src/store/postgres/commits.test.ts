@@ -335,6 +335,24 @@ test("accounts, apps: reply lost, and the server stays unreachable → the outco
   }
 });
 
+test("write of one statement: connection lost while it runs, and not restored → the outcome is unknown", async () => {
+  const { store, proxy, url } = await openOverProxy(server);
+  await store.accounts.create(4_711, ANN, NOW);
+  const blocker = new pg.Client({ connectionString: url });
+  await blocker.connect();
+  await blocker.query("begin; select 1 from earmark.accounts where user_id = 4711 for update");
+  const seen = assert.rejects(
+    store.administration.recordSeen(4_711, NOW),
+    (error: unknown) => error instanceof StoreUnavailable && error.isOutcomeUnknown,
+  );
+  const waiting = `select 1 from pg_stat_activity where datname = '${databaseOf(url)}' and wait_event_type = 'Lock'`;
+  while ((await server.query(waiting)).length === 0) await sleep(5);
+  proxy.mode = "refuse";
+  await seen;
+  await blocker.end();
+  proxy.mode = "pass";
+});
+
 test("commit: the servers of a cluster freeze while it runs → the outcome is unknown, and it was applied", async () => {
   const [one, other] = [await startProxy(server.port), await startProxy(server.port)];
   const url = await server.migratedDatabase();

@@ -299,6 +299,12 @@ function isTransient(error: unknown): boolean {
   return error instanceof Error && /connection|timeout|not queryable/i.test(error.message);
 }
 
+/** Whether a statement that commits by itself may have been executed although it failed. */
+export function isReplyLost(error: unknown): boolean {
+  const code = codeOf(error);
+  return isTransient(error) && (code === undefined || NETWORK.test(code) || /^(08|57P|40003)/.test(code));
+}
+
 /** Whether the server reported that a commit failed; after any other error it may have succeeded. 40003 means just that. */
 export function isRefusedCommit(error: unknown): boolean {
   return /^(23|40(?!003))/.test(codeOf(error) ?? "");

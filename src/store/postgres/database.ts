@@ -18,7 +18,16 @@ import {
 import { TABLES } from "../shared/tables.ts";
 import { admit } from "../sql/access.ts";
 import { WRITES } from "../sql/writes.ts";
-import { begin, type Connection, commit, type NamedStatement, namedStatement, type Postgres } from "./connection.ts";
+import {
+  begin,
+  CommitUnknown,
+  type Connection,
+  commit,
+  isReplyLost,
+  type NamedStatement,
+  namedStatement,
+  type Postgres,
+} from "./connection.ts";
 
 type Values = readonly (Value | readonly Value[])[];
 
@@ -137,12 +146,20 @@ export class PostgresDatabase implements Database<typeof WRITES> {
     const write = WRITES[name] as Write<unknown[], ResultOf<(typeof WRITES)[N]>>;
     const context = { caller, at: at.getTime() };
     const work = () => write.work(context, ...args);
-    if (write.isSingle === true) return this.read(work, caller.user);
+    if (write.isSingle === true) return this.#runSingle(caller.user, work);
     const user = write.user?.(...args) ?? caller.user;
     return this.#transact(user, caller.user, write.isRepeatable === true ? undefined : context.at, function* () {
       yield* admit(write, context, user);
       return yield* work();
     });
+  }
+
+  #runSingle<T>(owner: number, work: () => Work<T>): Promise<T> {
+    const attempt = (connection: Connection) =>
+      new Runner(this.#postgres, connection).run(work()).catch((cause: unknown) => {
+        throw isReplyLost(cause) ? new CommitUnknown("the reply to a statement was lost", { cause }) : cause;
+      });
+    return this.#postgres.retry(attempt, owner);
   }
 
   /**
