@@ -235,14 +235,21 @@ function toSubscription({ id, feed_url, subscribed_at, title, folders }: ItemRow
   return withDetails({ id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) }, { title, folders });
 }
 
-/** One statement, so that everything comes from one snapshot. One JSON text costs the driver much less than many rows. */
+/**
+ * One statement, so that everything comes from one snapshot. One JSON text costs the driver much less than many rows. As
+ * long as no number was used for anything but an addition, the offset is a sequence number. Without the upper bound
+ * PostgreSQL would plan the statement each time.
+ */
 const PAGE = namedStatement(`
-  select (select sequence from earmark.lists where user_id = $1) as sequence,
-    (select total from earmark.lists where user_id = $1) as total,
+  with list as (select sequence, total, case when sequence = total then $3::bigint else 0 end as skipped,
+      case when sequence = total then $3::bigint + $2::bigint else sequence end as until
+    from earmark.lists where user_id = $1)
+  select (select sequence from list) as sequence, (select total from list) as total,
     (select json_agg(case when title is null and folders is null then json_build_array(id, feed_url, subscribed_at)
         else json_build_array(id, feed_url, subscribed_at, title, folders) end order by sequence) from (
       select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
-      where user_id = $1 order by sequence limit $2 offset $3) as page) as items`);
+      where user_id = $1 and sequence > (select skipped from list) and sequence <= (select until from list)
+      order by sequence limit $2 offset (select $3::bigint - skipped from list)) as page) as items`);
 
 type JsonItem = readonly [
   id: string,

@@ -227,7 +227,7 @@ class Reader {
     this.#begin = prepare("begin");
     this.#end = prepare("commit");
     this.#list = prepare("select sequence, total, forgotten_sequence from lists where user_id = ?");
-    this.#page = prepare(`${ITEM} where user_id = ? order by sequence limit ? offset ?`);
+    this.#page = prepare(`${ITEM} where user_id = ? and sequence > ? order by sequence limit ? offset ?`);
     this.#after = prepare(`${ITEM} where user_id = ? and sequence > ? order by sequence limit ?`);
     this.#byId = prepare(`${ITEM} where user_id = ? and id = ?`);
     this.#byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
@@ -263,7 +263,9 @@ class Reader {
     return this.snapshot(() => {
       const { total, sequence, isDeleted } = this.#readList(user);
       if (isDeleted) return { items: [], total, sequence };
-      const rows = this.#page.all(user, size, offset) as unknown as ItemRow[];
+      // As long as no number was used for anything but an addition, the offset is a sequence number.
+      const skipped = sequence === total ? offset : 0;
+      const rows = this.#page.all(user, skipped, size, offset - skipped) as unknown as ItemRow[];
       assertPageComplete(rows.length, { offset, size }, total);
       return { items: rows.map(toSubscription), total, sequence };
     });
