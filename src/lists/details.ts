@@ -195,6 +195,27 @@ export function toStoredDetails(details: Details, old: StoredDetails = NOT_SET):
   return stored;
 }
 
+/** The columns of the details, for a statement. */
+export const DETAIL_COLUMNS = DETAIL_NAMES.join(", ");
+type Texts = readonly (string | null | undefined)[];
+
+/** In the order of `DETAIL_COLUMNS`. */
+export function detailValues(stored: StoredDetails): (string | null)[] {
+  return DETAIL_NAMES.map((name) => stored[name]);
+}
+
+/** From values in the order of `DETAIL_COLUMNS`, the first of which may not be the first of the row. */
+export function storedDetailsFrom(row: Texts, first = 0): StoredDetails {
+  const stored: Writable<StoredDetails> = { ...NOT_SET };
+  for (const [index, name] of DETAIL_NAMES.entries()) stored[name] = row[first + index] ?? null;
+  return stored;
+}
+
+/** From a row with these columns and others. */
+export function storedDetailsOf(row: Readonly<Record<string, string | null | undefined>>): StoredDetails {
+  return storedDetailsFrom(DETAIL_NAMES.map((name) => row[name]));
+}
+
 export const NOT_SET: StoredDetails = { title: null, folders: null };
 
 export function isSame(one: StoredDetails, other: StoredDetails): boolean {

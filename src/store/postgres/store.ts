@@ -3,7 +3,7 @@ import type { AdministrationStore } from "../../accounts/administration-store.ts
 import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import type { AppStore } from "../../apps/app-store.ts";
 import type { ChangeRows, ListPosition } from "../../lists/changes.ts";
-import { withDetails } from "../../lists/details.ts";
+import { DETAIL_COLUMNS, type StoredDetails, storedDetailsFrom, withDetails } from "../../lists/details.ts";
 import { type KeyedChange, toOutcome } from "../../lists/list.ts";
 import type { ItemBatch, OnChange, Page } from "../../lists/list-store.ts";
 import type { Change, Outcome, RemovedSubscription, Subscription } from "../../lists/subscription.ts";
@@ -103,7 +103,7 @@ class PostgresStore implements Store {
   async find(user: UserId, keys: Parameters<Store["find"]>[1]): Promise<(Subscription | undefined)[]> {
     const ids = keys.flatMap((key) => (key.kind === "id" ? key.id : []));
     const feeds = keys.flatMap((key) => (key.kind === "feed" ? feedKeyHex(key.normalizedUrl) : []));
-    const columns = "id, feed_url, subscribed_at, title, folders, replace(feed::text, '-', '') as feed";
+    const columns = `id, feed_url, subscribed_at, ${DETAIL_COLUMNS}, replace(feed::text, '-', '') as feed`;
     const { rows } = await this.#postgres.retry(
       (connection) =>
         connection.query<ItemRow & { feed: string }>(
@@ -133,7 +133,7 @@ class PostgresStore implements Store {
     const { rows } = await this.#postgres.retry(
       (connection) =>
         connection.query<ItemRow & { list_sequence: string }>(
-          `select s.sequence, id, feed_url, subscribed_at, title, folders, l.sequence as list_sequence
+          `select s.sequence, id, feed_url, subscribed_at, ${DETAIL_COLUMNS}, l.sequence as list_sequence
          from earmark.subscriptions as s join earmark.lists as l using (user_id)
          where user_id = $1 and s.sequence > $2 and l.sequence <> ${DELETED} order by s.sequence limit $3`,
           [user, after, size],
@@ -220,19 +220,18 @@ function toKeys(change: Change): KeyedChange<string> {
   return change.normalizedUrl === undefined ? change : { ...change, feed: feedKeyHex(change.normalizedUrl) };
 }
 
-interface ItemRow {
+interface ItemRow extends StoredDetails {
   readonly sequence: string;
   readonly id: string;
   readonly feed_url: string;
   readonly subscribed_at: string;
-  readonly title: string | null;
-  readonly folders: string | null;
 }
 
-const ITEM = "select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions";
+const ITEM = `select sequence, id, feed_url, subscribed_at, ${DETAIL_COLUMNS} from earmark.subscriptions`;
 
-function toSubscription({ id, feed_url, subscribed_at, title, folders }: ItemRow): Subscription {
-  return withDetails({ id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) }, { title, folders });
+function toSubscription(row: ItemRow): Subscription {
+  const { id, feed_url, subscribed_at } = row;
+  return withDetails({ id, feedUrl: feed_url, subscribedAt: new Date(Number(subscribed_at)) }, row);
 }
 
 /**
@@ -245,22 +244,18 @@ const PAGE = namedStatement(`
       case when sequence = total then $3::bigint + $2::bigint else sequence end as until
     from earmark.lists where user_id = $1)
   select (select sequence from list) as sequence, (select total from list) as total,
-    (select json_agg(case when title is null and folders is null then json_build_array(id, feed_url, subscribed_at)
-        else json_build_array(id, feed_url, subscribed_at, title, folders) end order by sequence) from (
-      select sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
+    (select json_agg(case when coalesce(${DETAIL_COLUMNS}) is null then json_build_array(id, feed_url, subscribed_at)
+        else json_build_array(id, feed_url, subscribed_at, ${DETAIL_COLUMNS}) end order by sequence) from (
+      select sequence, id, feed_url, subscribed_at, ${DETAIL_COLUMNS} from earmark.subscriptions
       where user_id = $1 and sequence > (select skipped from list) and sequence <= (select until from list)
       order by sequence limit $2 offset (select $3::bigint - skipped from list)) as page) as items`);
 
-type JsonItem = readonly [
-  id: string,
-  feedUrl: string,
-  subscribedAt: number,
-  title?: string | null,
-  folders?: string | null,
-];
+type JsonItem = readonly [id: string, feedUrl: string, subscribedAt: number, ...details: (string | null)[]];
 
-function fromJsonItem([id, feedUrl, at, title = null, folders = null]: JsonItem): Subscription {
-  return withDetails({ id, feedUrl, subscribedAt: new Date(at) }, { title, folders });
+function fromJsonItem(item: JsonItem): Subscription {
+  const [id, feedUrl, at] = item;
+  const details = storedDetailsFrom(item as readonly string[], 3);
+  return withDetails({ id, feedUrl, subscribedAt: new Date(at) }, details);
 }
 
 const REMOVALS = namedStatement(removalsQuery("earmark."));
@@ -274,12 +269,12 @@ const SEQUENCES = namedStatement("select user_id, sequence from earmark.lists wh
 const CHANGES = namedStatement(`
   with list as (select sequence, forgotten_sequence from earmark.lists where user_id = $1 and sequence <> ${DELETED})
   select (select sequence from list) as sequence, (select forgotten_sequence from list) as forgotten_sequence,
-    (select json_agg(json_build_array(sequence, id, feed_url, subscribed_at, title, folders)) from (
+    (select json_agg(json_build_array(sequence, id, feed_url, subscribed_at, ${DETAIL_COLUMNS})) from (
       ${ITEM}
       where user_id = $1 and sequence > $2 and sequence <= (select sequence from list) and update_sequence = 0
       order by sequence limit $4) as added) as added,
-    (select json_agg(json_build_array(update_sequence, id, feed_url, subscribed_at, title, folders)) from (
-      select update_sequence, id, feed_url, subscribed_at, title, folders from earmark.subscriptions
+    (select json_agg(json_build_array(update_sequence, id, feed_url, subscribed_at, ${DETAIL_COLUMNS})) from (
+      select update_sequence, id, feed_url, subscribed_at, ${DETAIL_COLUMNS} from earmark.subscriptions
       where user_id = $1 and update_sequence > $2 and update_sequence > 0 and update_sequence <= (select sequence from list)
       order by update_sequence limit $4) as updated) as updated,
     (select json_agg(json_build_array(sequence, added_sequence, id, feed_url)) from (

@@ -1,5 +1,6 @@
 import { randomInt } from "node:crypto";
 import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
+import { DETAIL_COLUMNS, DETAIL_NAMES, storedDetailsOf } from "../../lists/details.ts";
 import {
   applyChange,
   type ChangeResult,
@@ -66,6 +67,9 @@ const LOCK = namedStatement(
 );
 const ADVANCE = namedStatement("update earmark.lists set sequence = $2, total = $3 where user_id = $1");
 
+/** The parameters of the details, from this number on. */
+const detailArrays = (first: number) => DETAIL_NAMES.map((_, index) => `$${first + index}::text[]`).join(", ");
+
 /**
  * Inserts items with sequence numbers relative to that of the list. It selects from the user's row of `lists`, so that a
  * Citus coordinator routes it to the one node that has the list and reports that node's row count and errors, instead of
@@ -73,11 +77,12 @@ const ADVANCE = namedStatement("update earmark.lists set sequence = $2, total = 
  */
 const INSERT = namedStatement(`
   insert into earmark.subscriptions
-    (user_id, written_by, sequence, update_sequence, id, feed, feed_url, subscribed_at, title, folders)
-  select l.user_id, $2::bigint, l.sequence + distance, update_sequence, id, feed, feed_url, subscribed_at, title, folders
+    (user_id, written_by, sequence, update_sequence, id, feed, feed_url, subscribed_at, ${DETAIL_COLUMNS})
+  select l.user_id, $2::bigint, l.sequence + distance, update_sequence, id, feed, feed_url, subscribed_at,
+    ${DETAIL_COLUMNS}
   from earmark.lists as l cross join
-    unnest($3::bigint[], $4::bigint[], $5::uuid[], $6::uuid[], $7::text[], $8::bigint[], $9::text[], $10::text[])
-      as given (distance, update_sequence, id, feed, feed_url, subscribed_at, title, folders)
+    unnest($3::bigint[], $4::bigint[], $5::uuid[], $6::uuid[], $7::text[], $8::bigint[], ${detailArrays(9)})
+      as given (distance, update_sequence, id, feed, feed_url, subscribed_at, ${DETAIL_COLUMNS})
   where l.user_id = $1 and l.sequence <> ${DELETED}`);
 
 /**
@@ -99,8 +104,7 @@ function columnsOf(items: readonly Item<string>[], { writeId }: Group, before: n
     items.map(({ feedUrl }) => feedUrl),
     items.map(({ subscribedAt }) => subscribedAt),
     // Most have none. An empty array is filled up with null.
-    items.some(({ title }) => title !== null) ? items.map(({ title }) => title) : [],
-    items.some(({ folders }) => folders !== null) ? items.map(({ folders }) => folders) : [],
+    ...DETAIL_NAMES.map((name) => (items.some((item) => item[name] !== null) ? items.map((item) => item[name]) : [])),
   ];
 }
 
@@ -288,7 +292,7 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
 }
 
 const ITEM = `select sequence, update_sequence, id, replace(feed::text, '-', '') as feed, feed_url, subscribed_at,
-  title, folders from earmark.subscriptions`;
+  ${DETAIL_COLUMNS} from earmark.subscriptions`;
 
 function toItem(row: Readonly<Record<string, string | null>>): Item<string> {
   return {
@@ -298,8 +302,7 @@ function toItem(row: Readonly<Record<string, string | null>>): Item<string> {
     feed: String(row["feed"]),
     feedUrl: String(row["feed_url"]),
     subscribedAt: Number(row["subscribed_at"]),
-    title: row["title"] ?? null,
-    folders: row["folders"] ?? null,
+    ...storedDetailsOf(row),
   };
 }
 
@@ -320,9 +323,9 @@ async function write(
   if (removals.length > 0) {
     send(
       `insert into earmark.removals
-         (user_id, written_by, sequence, id, removed_at, added_sequence, feed_url, title, folders)
+         (user_id, written_by, sequence, id, removed_at, added_sequence, feed_url, ${DETAIL_COLUMNS})
        select l.user_id, $2::bigint, given.* from earmark.lists as l cross join
-         unnest($3::bigint[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[], $8::text[], $9::text[]) as given
+         unnest($3::bigint[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[], ${detailArrays(8)}) as given
        where l.user_id = $1`,
       writeId,
       removals.map(({ sequence }) => sequence),
@@ -330,8 +333,7 @@ async function write(
       removals.map(({ at }) => at),
       removals.map(({ item }) => item.sequence),
       removals.map(({ item }) => item.feedUrl),
-      removals.map(({ item }) => item.title),
-      removals.map(({ item }) => item.folders),
+      ...DETAIL_NAMES.map((name) => removals.map(({ item }) => item[name])),
     );
   }
   const oldest = list.sequence - KEPT_CHANGES;

@@ -1,4 +1,4 @@
-import { type StoredDetails, withDetails } from "../../lists/details.ts";
+import { DETAIL_COLUMNS, type StoredDetails, storedDetailsOf, withDetails } from "../../lists/details.ts";
 import type { RemovedSubscription } from "../../lists/subscription.ts";
 import { DELETED } from "./keys.ts";
 
@@ -11,8 +11,8 @@ const MAX_READ = 10_000;
  */
 export function removalsQuery(schema: "" | "earmark."): string {
   return `
-    select id, feed_url, removed_at, title, folders from (
-      select id, feed_url, removed_at, title, folders, sequence from ${schema}removals
+    select id, feed_url, removed_at, ${DETAIL_COLUMNS} from (
+      select id, feed_url, removed_at, ${DETAIL_COLUMNS}, sequence from ${schema}removals
       where user_id = $1 and exists (select 1 from ${schema}lists where user_id = $1 and sequence <> ${DELETED})
       order by sequence desc limit ${MAX_READ}) as recent
     where not exists (select 1 from ${schema}subscriptions as item where item.user_id = $1 and item.id = recent.id)
@@ -45,7 +45,7 @@ export function firstKeptQuery(schema: "" | "earmark."): string {
 
 /** The id is passed in, because each engine stores it differently. PostgreSQL returns large integers as text. */
 export function toRemoval(row: Readonly<Record<string, unknown>>, id: string): RemovedSubscription {
-  const { feed_url, removed_at, title, folders } = row;
+  const { feed_url, removed_at } = row;
   const removal = { id, feedUrl: String(feed_url), removedAt: new Date(Number(removed_at)) };
-  return withDetails(removal, { title, folders } as StoredDetails);
+  return withDetails(removal, storedDetailsOf(row as StoredDetails));
 }

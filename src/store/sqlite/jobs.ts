@@ -1,5 +1,5 @@
 import type { Caller } from "../../accounts/caller.ts";
-import type { StoredDetails } from "../../lists/details.ts";
+import { detailValues, type StoredDetails, storedDetailsFrom } from "../../lists/details.ts";
 import type { ChangeResult } from "../../lists/list.ts";
 import type { Change } from "../../lists/subscription.ts";
 import type { WRITES } from "../sql/writes.ts";
@@ -67,8 +67,7 @@ export type SentResult =
       readonly id: string;
       readonly subscribedAt: number;
       readonly feedUrl: SharedText;
-      readonly title: SharedText | null;
-      readonly folders: SharedText | null;
+      readonly details: readonly (SharedText | null)[];
     };
 
 /**
@@ -82,18 +81,18 @@ export function createSender(): (result: ChangeResult<string>) => SentResult {
     texts.set(text, known);
     return known;
   };
-  const shareIfAny = (text: string | null) => (text === null ? null : share(text));
   return (result) => {
     if (result === "added" || result.kind !== "done") return result;
-    const { kind, id, subscribedAt, feedUrl, title, folders } = result;
-    return { kind, id, subscribedAt, feedUrl: share(feedUrl), title: shareIfAny(title), folders: shareIfAny(folders) };
+    const { kind, id, subscribedAt, feedUrl } = result;
+    const details = detailValues(result).map((text) => (text === null ? null : share(text)));
+    return { kind, id, subscribedAt, feedUrl: share(feedUrl), details };
   };
 }
 
 export function receive(result: SentResult): ChangeResult<string> {
   if (result === "added" || result.kind !== "done") return result;
-  const { feedUrl, title, folders } = result;
-  return { ...result, feedUrl: feedUrl.text, title: title?.text ?? null, folders: folders?.text ?? null };
+  const { kind, id, subscribedAt, feedUrl, details } = result;
+  return { kind, id, subscribedAt, feedUrl: feedUrl.text, ...storedDetailsFrom(details.map((shared) => shared?.text)) };
 }
 
 /** Nothing was stored, unless the outcome is unknown. */

@@ -1,6 +1,14 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
 import type { UserId } from "../../accounts/caller.ts";
 import {
+  DETAIL_COLUMNS,
+  DETAIL_NAMES,
+  detailsOf,
+  detailValues,
+  hasDetails,
+  storedDetailsFrom,
+} from "../../lists/details.ts";
+import {
   applyChange,
   type ChangeResult,
   type Item,
@@ -19,11 +27,13 @@ type Row = [
   feed: Uint8Array,
   feedUrl: string,
   subscribedAt: number,
-  title: string | null,
-  folders: string | null,
+  ...details: (string | null)[],
 ];
+const DETAILS_START = 6;
 
-const ITEM = "select sequence, update_sequence, id, feed, feed_url, subscribed_at, title, folders from subscriptions";
+const ITEM = `select sequence, update_sequence, id, feed, feed_url, subscribed_at, ${DETAIL_COLUMNS} from subscriptions`;
+
+const DETAIL_PLACES = DETAIL_NAMES.map(() => "?").join(", ");
 
 /** Reads and writes lists inside the writer's transaction. */
 export class ListWriter {
@@ -53,16 +63,16 @@ export class ListWriter {
     this.byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
     // Conflicts of feed or id are expected; any other is a bug.
     this.insert = prepare(`
-      insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at, title, folders)
-      values (?, ?, ?, ?, ?, ?, ?, ?)
+      insert into subscriptions (user_id, sequence, id, feed, feed_url, subscribed_at, ${DETAIL_COLUMNS})
+      values (?, ?, ?, ?, ?, ?, ${DETAIL_PLACES})
       on conflict (user_id, feed) do nothing on conflict (user_id, id) do nothing`);
     this.replace = prepare(`
-      update subscriptions set update_sequence = ?, feed = ?, feed_url = ?, title = ?, folders = ?
+      update subscriptions set update_sequence = ?, feed = ?, feed_url = ?, ${DETAIL_NAMES.map((name) => `${name} = ?`).join(", ")}
       where user_id = ? and sequence = ?`);
     this.delete = prepare("delete from subscriptions where user_id = ? and sequence = ?");
     this.recordRemoval = prepare(
-      `insert into removals (user_id, sequence, id, removed_at, added_sequence, feed_url, title, folders)
-       values (?, ?, ?, ?, ?, ?, ?, ?)`,
+      `insert into removals (user_id, sequence, id, removed_at, added_sequence, feed_url, ${DETAIL_COLUMNS})
+       values (?, ?, ?, ?, ?, ?, ${DETAIL_PLACES})`,
     );
     this.#readList = prepare("select sequence, total, forgotten_sequence from lists where user_id = ?");
     this.#writeList = prepare(`
@@ -158,22 +168,24 @@ export class SqliteList implements List<Uint8Array> {
     return toItem(this.#writer.byFeed.get(this.#user, feed) as unknown as Row | undefined);
   }
 
-  insert({ sequence, id, feed, feedUrl, subscribedAt, title, folders }: Item<Uint8Array>): boolean {
+  insert(item: Item<Uint8Array>): boolean {
+    const { sequence, id, feed, feedUrl, subscribedAt } = item;
     const { insert } = this.#writer;
-    return insert.run(this.#user, sequence, id, feed, feedUrl, subscribedAt, title, folders).changes === 1;
+    return insert.run(this.#user, sequence, id, feed, feedUrl, subscribedAt, ...detailValues(item)).changes === 1;
   }
 
   replace(_old: Item<Uint8Array>, item: Item<Uint8Array>): void {
-    const { sequence, updateSequence, feed, feedUrl, title, folders } = item;
-    this.#writer.replace.run(updateSequence, feed, feedUrl, title, folders, this.#user, sequence);
+    const { sequence, updateSequence, feed, feedUrl } = item;
+    this.#writer.replace.run(updateSequence, feed, feedUrl, ...detailValues(item), this.#user, sequence);
   }
 
   delete({ sequence }: Item<Uint8Array>): void {
     this.#writer.delete.run(this.#user, sequence);
   }
 
-  recordRemoval({ sequence, id, feedUrl, title, folders }: Item<Uint8Array>, at: number): void {
-    this.#writer.recordRemoval.run(this.#user, this.sequence, id, at, sequence, feedUrl, title, folders);
+  recordRemoval(item: Item<Uint8Array>, at: number): void {
+    const { sequence, id, feedUrl } = item;
+    this.#writer.recordRemoval.run(this.#user, this.sequence, id, at, sequence, feedUrl, ...detailValues(item));
     this.hasRemoved = true;
   }
 }
@@ -185,20 +197,20 @@ function toKeys(change: Change): KeyedChange<Uint8Array> {
     const { normalizedUrl, ...rest } = change;
     return { ...rest, id: idKey(change.id), ...(normalizedUrl === undefined ? {} : { feed: feedKey(normalizedUrl) }) };
   }
-  const { kind, id, fallbackId, feedUrl, normalizedUrl, title, folders } = change;
+  const { kind, id, fallbackId, feedUrl, normalizedUrl } = change;
   const keys = { kind, id: idKey(id), feedUrl, feed: feedKey(normalizedUrl) };
   // Most changes are additions without these.
-  if (fallbackId === undefined && title === undefined && folders === undefined) return keys;
+  if (fallbackId === undefined && !hasDetails(change)) return keys;
   return {
     ...keys,
     ...(fallbackId === undefined ? {} : { fallbackId: idKey(fallbackId) }),
-    ...(title === undefined ? {} : { title }),
-    ...(folders === undefined ? {} : { folders }),
+    ...detailsOf(change),
   };
 }
 
 function toItem(row: Row | undefined): Item<Uint8Array> | undefined {
   if (row === undefined) return undefined;
-  const [sequence, updateSequence, id, feed, feedUrl, subscribedAt, title, folders] = row;
-  return { sequence, updateSequence, id, feed, feedUrl, subscribedAt, title, folders };
+  const [sequence, updateSequence, id, feed, feedUrl, subscribedAt] = row;
+  const item = { sequence, updateSequence, id, feed, feedUrl, subscribedAt };
+  return { ...item, ...storedDetailsFrom(row as readonly string[], DETAILS_START) };
 }

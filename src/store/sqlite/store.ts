@@ -4,7 +4,7 @@ import type { AdministrationStore } from "../../accounts/administration-store.ts
 import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import type { AppStore } from "../../apps/app-store.ts";
 import type { ChangeRows, ListPosition } from "../../lists/changes.ts";
-import { withDetails } from "../../lists/details.ts";
+import { DETAIL_COLUMNS, storedDetailsFrom, withDetails } from "../../lists/details.ts";
 import { toOutcome } from "../../lists/list.ts";
 import type { ItemBatch, OnChange, Page } from "../../lists/list-store.ts";
 import type { Change, RemovedSubscription, Subscription } from "../../lists/subscription.ts";
@@ -190,17 +190,11 @@ function placeOf(job: Job): { readonly user: UserId; readonly operations: number
   };
 }
 
-type ItemRow = [
-  id: Uint8Array,
-  feedUrl: string,
-  subscribedAt: number,
-  sequence: number,
-  title: string | null,
-  folders: string | null,
-];
+type ItemRow = [id: Uint8Array, feedUrl: string, subscribedAt: number, sequence: number, ...details: (string | null)[]];
+const DETAILS_START = 4;
 type RemovalRow = [id: Uint8Array, feedUrl: string, addedSequence: number, sequence: number];
 
-const ITEM = "select id, feed_url, subscribed_at, sequence, title, folders from subscriptions";
+const ITEM = `select id, feed_url, subscribed_at, sequence, ${DETAIL_COLUMNS} from subscriptions`;
 
 class Reader {
   readonly database: DatabaseSync;
@@ -235,7 +229,7 @@ class Reader {
       `${ITEM} where user_id = ? and sequence > ? and update_sequence = 0 order by sequence limit ?`,
     );
     this.#updated = prepare(
-      `select id, feed_url, subscribed_at, update_sequence, title, folders from subscriptions
+      `select id, feed_url, subscribed_at, update_sequence, ${DETAIL_COLUMNS} from subscriptions
        where user_id = ? and update_sequence > ? and update_sequence > 0 order by update_sequence limit ?`,
     );
     this.#removed = prepare(
@@ -299,7 +293,8 @@ class Reader {
         let chars = 0;
         for (const row of statement.iterate(user, since, limit + 1) as unknown as Iterable<ItemRow>) {
           rows.push(row);
-          chars += row[1].length + (row[4]?.length ?? 0) + (row[5]?.length ?? 0);
+          chars += row[1].length;
+          for (const text of row.slice(DETAILS_START) as (string | null)[]) chars += text?.length ?? 0;
           if (chars > maxChars && rows.length > 1) break;
         }
         return rows;
@@ -356,6 +351,8 @@ class Reader {
   }
 }
 
-function toSubscription([id, feedUrl, subscribedAt, , title, folders]: ItemRow): Subscription {
-  return withDetails({ id: idOfKey(id), feedUrl, subscribedAt: new Date(subscribedAt) }, { title, folders });
+function toSubscription(row: ItemRow): Subscription {
+  const [id, feedUrl, subscribedAt] = row;
+  const details = storedDetailsFrom(row as readonly string[], DETAILS_START);
+  return withDetails({ id: idOfKey(id), feedUrl, subscribedAt: new Date(subscribedAt) }, details);
 }
