@@ -17,7 +17,8 @@ export function stateAtPosition(epoch: Uint8Array, user: UserId, { sequence, rem
   const bytes = Buffer.allocUnsafe(PREFIX_BYTES + 2 * NUMBER_BYTES);
   bytes[0] = VERSION;
   bytes.set(epoch, 1);
-  hash("sha256", `${user}`, "buffer").copy(bytes, 1 + EPOCH_BYTES, 0, USER_BYTES);
+  // Hashing to bytes takes three times as long.
+  bytes.write(hash("sha256", `${user}`, "hex").slice(0, 2 * USER_BYTES), 1 + EPOCH_BYTES, "hex");
   bytes.writeUIntBE(sequence, PREFIX_BYTES, NUMBER_BYTES);
   bytes.writeUIntBE(removalsAfter, PREFIX_BYTES + NUMBER_BYTES, NUMBER_BYTES);
   return bytes.toString("base64url");

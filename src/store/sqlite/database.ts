@@ -15,8 +15,6 @@ import {
 import type { WRITES } from "../sql/writes.ts";
 import { callerOf, type Job, type JobResult } from "./jobs.ts";
 
-type Values = readonly (Value | readonly Value[])[];
-
 /** Reads in this thread; sends writes as jobs to the writer. */
 export class SqliteDatabase implements Database<typeof WRITES> {
   readonly engine = "sqlite";
@@ -53,7 +51,7 @@ export class SqliteDatabase implements Database<typeof WRITES> {
 /** Does work on one connection, at once. Prepares each statement once. */
 export class Runner {
   readonly #database: DatabaseSync;
-  readonly #statements = new Map<string, StatementSync>();
+  readonly #statements = new Map<string, Prepared>();
 
   constructor(database: DatabaseSync) {
     this.#database = database;
@@ -66,47 +64,28 @@ export class Runner {
   }
 
   #execute(step: Step): unknown {
-    switch (step.kind) {
-      case "together":
-        return step.works.map((work) => this.run(work));
-      case "insert":
-        return this.#insert(step.table, step.rows, step.skipsKnown);
-      case "all":
-        return this.#repeat(step.sql, step.values).flatMap(({ statement, values }) => statement.all(...values));
-      case "get": {
-        for (const { statement, values } of this.#repeat(step.sql, step.values)) {
-          const row = statement.get(...values);
-          if (row !== undefined) return row;
-        }
-        return undefined;
-      }
-      case "run": {
-        let changed = 0;
-        for (const { statement, values } of this.#repeat(step.sql, step.values))
-          changed += Number(statement.run(...values).changes);
-        return changed;
-      }
-    }
-  }
-
-  /** The statement with its values: once, or for each element of an array that is compared by `= any(…)`. */
-  #repeat(sql: Sql, given: Values): { readonly statement: StatementSync; readonly values: SQLInputValue[] }[] {
+    if (step.kind === "together") return step.works.map((work) => this.run(work));
+    if (step.kind === "insert") return this.#insert(step.table, step.rows, step.skipsKnown);
+    const { sql, values, kind } = step;
     const statement = this.#prepare(sql);
-    if (statement === undefined) return [];
-    const index = typeof sql === "string" || sql.sqlite?.includes("any(") ? given.findIndex(Array.isArray) : -1;
-    if (index < 0) return [{ statement, values: given.map(toSqlite) }];
-    const elements = given[index] as readonly Value[];
-    return elements.map((element) => ({ statement, values: given.with(index, element).map(toSqlite) }));
+    const index = statement?.hasAny === true ? values.findIndex(Array.isArray) : -1;
+    if (statement === undefined) return kind === "all" ? [] : kind === "get" ? undefined : 0;
+    if (index < 0) return statement[kind](values.map(toSqlite));
+    const results = (values[index] as readonly Value[]).map((one) =>
+      statement[kind](values.with(index, one).map(toSqlite)),
+    );
+    if (kind === "all") return results.flat();
+    return kind === "get" ? results.find((row) => row !== undefined) : (results as number[]).reduce((a, b) => a + b, 0);
   }
 
-  #prepare(sql: Sql): StatementSync | undefined {
+  #prepare(sql: Sql): Prepared | undefined {
     const text = typeof sql === "string" ? sql : sql.sqlite;
     if (text === undefined) return undefined;
     const known = this.#statements.get(text);
     if (known !== undefined) return known;
-    const statement = this.#database.prepare(translate(text));
-    this.#statements.set(text, statement);
-    return statement;
+    const prepared = new Prepared(this.#database.prepare(translate(text)), text.includes("= any("));
+    this.#statements.set(text, prepared);
+    return prepared;
   }
 
   #insert(table: string, rows: readonly NewRow[], skipsKnown: boolean): number {
@@ -115,9 +94,31 @@ export class Runner {
     const end = skipsKnown ? " on conflict do nothing" : "";
     const statement = this.#prepare(`insert into ${table} (${columns.join()}) values (${places.join()})${end}`);
     let inserted = 0;
-    for (const row of rows)
-      inserted += Number(statement?.run(...columns.map((column) => toSqlite(row[column] ?? null))).changes);
+    for (const row of rows) inserted += statement?.run(columns.map((column) => toSqlite(row[column] ?? null))) ?? 0;
     return inserted;
+  }
+}
+
+class Prepared {
+  /** Whether an array is compared by `= any(…)`: then the statement runs for each of its elements. */
+  readonly hasAny: boolean;
+  readonly #statement: StatementSync;
+
+  constructor(statement: StatementSync, hasAny: boolean) {
+    this.#statement = statement;
+    this.hasAny = hasAny;
+  }
+
+  all(values: readonly SQLInputValue[]): unknown[] {
+    return this.#statement.all(...values);
+  }
+
+  get(values: readonly SQLInputValue[]): unknown {
+    return this.#statement.get(...values);
+  }
+
+  run(values: readonly SQLInputValue[]): number {
+    return Number(this.#statement.run(...values).changes);
   }
 }
 
@@ -131,6 +132,7 @@ function translate(sql: string): string {
 }
 
 function toSqlite(value: Value | readonly Value[]): SQLInputValue {
+  if (typeof value !== "object" || value === null) return value;
   if (value instanceof Key) return Buffer.from(value.digits, "hex");
   if (!Array.isArray(value)) return value as SQLInputValue;
   return JSON.stringify(value.map((element) => (element instanceof Key ? element.digits : element)));
