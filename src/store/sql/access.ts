@@ -44,8 +44,8 @@ function* readExpiry(user: UserId, hash: string): Work<number> {
 
 /**
  * Takes the locks of a write in the order that all writes have, and checks its caller's access. The administration comes
- * first: it is locked by whoever changes who administers the server, so that one administrator always remains and a demoted
- * one changes nothing. Every node of a cluster has a copy of its row.
+ * first: writes of administrators and deletions of accounts lock it, so that one administrator always remains and a
+ * demoted one changes nothing. Every node of a cluster has a copy of its row.
  */
 export function* admit(
   { locks, isAdministration }: Pick<Write<never, unknown>, "locks" | "isAdministration">,
