@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { rmSync } from "node:fs";
-import { createInterface } from "node:readline";
+import { closeSync, openSync, readFileSync, rmSync, statSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { type PostgresServer, startPostgres } from "../test/support/postgres.ts";
@@ -92,13 +91,27 @@ async function killWriters(
     run.log(`${engine}, round ${round}: ${cycles.size} cycles`);
     const before = cycles.size;
     const killsDatabase = round % 3 === 2 && database !== undefined;
+    // A pipe that nobody reads for a while would leave lines in the process that is killed.
+    const progressFile = `${run.folder}/${engine}-${round}.jsonl`;
+    const output = openSync(progressFile, "w");
     const child = spawn(process.execPath, [MODULE, killsDatabase ? overProxy : url, String(before)], {
       env: cleanEnvironment({}),
+      stdio: ["ignore", output, "pipe"],
     });
+    closeSync(output);
     run.onEnd(() => child.kill("SIGKILL"));
     const ended = once(child, "close");
-    child.stderr.on("data", (text) => violations.push(`${engine}: ${text}`));
-    createInterface(child.stdout).on("line", (line) => {
+    child.stderr?.on("data", (text) => violations.push(`${engine}: ${text}`));
+    while (statSync(progressFile).size === 0 && child.exitCode === null) await sleep(5);
+    await sleep(EARLIEST_MS + run.random() * ((run.isQuick ? QUICK_LATEST_MS : LATEST_MS) - EARLIEST_MS));
+    if (killsDatabase) {
+      for (let cut = 0; cut < LOST_REPLIES; cut += 1) await proxy?.cutAtCommit("after");
+      await proxy?.cutAtCommit("after", () => database.stop("immediate").then(database.start));
+      await sleep(AFTER_RESTART_MS);
+    }
+    child.kill("SIGKILL");
+    await ended;
+    for (const line of readFileSync(progressFile, "utf8").split("\n").filter(Boolean)) {
       const { number, progress } = JSON.parse(line) as { number: number; progress: Progress };
       const cycle = cycles.get(number) ?? { steps: 0, hasFailed: false };
       cycles.set(number, cycle);
@@ -114,16 +127,7 @@ async function killWriters(
         unavailable.count += 1;
       } else if (progress.kind !== "started")
         violations.push(`${engine}: "${STEPS[step]?.name}" failed: ${JSON.stringify(progress)}`);
-    });
-    while (cycles.size === before && child.exitCode === null) await sleep(5);
-    await sleep(EARLIEST_MS + run.random() * ((run.isQuick ? QUICK_LATEST_MS : LATEST_MS) - EARLIEST_MS));
-    if (killsDatabase) {
-      for (let cut = 0; cut < LOST_REPLIES; cut += 1) await proxy?.cutAtCommit("after");
-      await proxy?.cutAtCommit("after", () => database.stop("immediate").then(database.start));
-      await sleep(AFTER_RESTART_MS);
     }
-    child.kill("SIGKILL");
-    await ended;
     if (losesLog) rmSync(`${new URL(url).pathname}-wal`);
     if (database !== undefined) await whenUnused(database, url);
     const latest = new Map([...cycles].filter(([number]) => number > before));

@@ -1,18 +1,18 @@
+import { writeSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { openStore } from "../../src/store/open.ts";
 import { StoreUnavailable } from "../../src/util/store-unavailable.ts";
 import { Cycle, STEPS } from "./write-cycle.ts";
 
 /*
- * Runs cycles of writes until it is killed, and prints a line for each step that the store has confirmed. Arguments: the
- * database's URL and the number before the first cycle.
+ * Runs cycles of writes until it is killed, and prints a line for each step that the store has confirmed, to a file.
+ * Arguments: the database's URL and the number before the first cycle.
  */
 
 const LANES = 6;
 const RETRY_MS = 50;
 const MAX_DELAY_MS = 50;
 
-/** Writing to a pipe is synchronous, so a line is out before the next write starts. */
 export type Progress =
   | { readonly kind: "started" }
   | { readonly kind: "done"; readonly result: string }
@@ -23,7 +23,8 @@ const [url = "", before = ""] = process.argv.slice(2);
 const store = await openStore(url, { connections: LANES });
 let last = Number(before);
 
-const print = (number: number, progress: Progress) => process.stdout.write(`${JSON.stringify({ number, progress })}\n`);
+/** A line is in the file before the next write starts. */
+const print = (number: number, progress: Progress) => writeSync(1, `${JSON.stringify({ number, progress })}\n`);
 
 async function runCycle(number: number): Promise<void> {
   const cycle = new Cycle(store, number);
