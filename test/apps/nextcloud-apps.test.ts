@@ -15,6 +15,7 @@ import {
   mediaUrl,
   readFeeds,
   readTimestamp,
+  readUploaded,
   startWorld,
 } from "./app.ts";
 
@@ -72,6 +73,21 @@ test("YourPods: real password, extra parameters, integers only → synchronized"
   await world.subscribe(feedUrl("page"));
   const second = readFeeds(await http.ok("GET", `${FEEDS}?since=${first.timestamp}&deviceid=dart`));
   assert.ok(second.add.includes(feedUrl("page")));
+});
+
+test("apps that send times as numbers or bare dates → no action is lost", async () => {
+  const world = await startWorld();
+  const http = new AppHttp(world.port, basic(world.name, world.token), false);
+  const times = [1_767_261_600, "1767261600", 1_767_261_600_000, "1767261600000.5", "2026-01-01", "soon", 17];
+  const actions = times.map((timestamp, index) => ({ ...play(String(index), 10 + index), timestamp }));
+  for (const path of [ADD_ACTIONS, `/api/2/episodes/${world.name}.json`]) {
+    readUploaded(await http.ok("POST", path, actions));
+    const stored = (await http.ok("GET", `${ACTIONS}?since=0`)).actions;
+    assert.deepEqual(
+      stored.map(({ guid, timestamp }: Json) => [guid, timestamp]),
+      ["0", "1", "2", "3", "4"].map((guid) => [guid, guid === "4" ? "2026-01-01T00:00:00" : "2026-01-01T10:00:00"]),
+    );
+  }
 });
 
 test("YourPods: gPodder API in Swift → the text before the first semicolon is the session", async () => {

@@ -81,6 +81,12 @@ test("actions: extra members, null guid, invalid device → ignored; valid guid 
   assert.equal(readOne({ device: "my-phone.2" })?.device, "my-phone.2");
 });
 
+test("actions: a Unix time or a date without a time → read", () => {
+  const expected = new Date("2024-07-01T00:00:00Z");
+  for (const timestamp of [1_719_792_000, "1719792000", 1_719_792_000_000, "1719792000000", "2024-07-01"])
+    assert.deepEqual(readOne({ timestamp })?.actedAt, expected, JSON.stringify(timestamp));
+});
+
 test("actions: no timestamp → undefined, so that the server's clock is used", () => {
   for (const timestamp of [undefined, null, ""]) assert.equal(readOne({ timestamp })?.actedAt, undefined);
 });

@@ -56,7 +56,7 @@ function readKind(value: unknown): ActionKind | undefined {
 
 function readActionTime(value: unknown): Date | "unreadable" | undefined {
   if (value === undefined || value === null || value === "") return undefined;
-  return (typeof value === "string" ? readTimestamp(value) : undefined) ?? "unreadable";
+  return readTimestamp(value) ?? "unreadable";
 }
 
 /**
