@@ -165,6 +165,15 @@ export function openConnection(
   }
 }
 
+/** The last connection to close removes the write-ahead log, but only if it may write. */
+export function removeLog(path: string): void {
+  try {
+    if (existsSync(path)) openConnection(path, { readOnly: false, cacheKiB: 0 }).close();
+  } catch {
+    // The next start reads the log.
+  }
+}
+
 /**
  * Configures the connection so that commits are durable and SQLite overwrites deleted data. Some drivers and builds have
  * weaker defaults, so this is set on every connection and verified.

@@ -50,6 +50,14 @@ test("close: then open again → same list, and no log file is left", async () =
   assert.deepEqual(await second.page(USER, { offset: 0, size: 100 }), before);
 });
 
+test("close: nothing was written → no log file is left", async () => {
+  const file = newFile();
+  const store = await open(file);
+  assert.ok(existsSync(`${file}-wal`));
+  await store.close();
+  assert.deepEqual(readdirSync(join(file, "..")).sort(), ["earmark.db", "earmark.db-lock"]);
+});
+
 test("change: any kind → next sequence number; removals are recorded with their URL", async () => {
   const file = newFile();
   const store = await open(file);

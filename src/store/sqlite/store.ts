@@ -42,7 +42,7 @@ export async function openSqlite(path: string, options: StoreOptions): Promise<S
   const release = isCommand ? shareFile(path) : claimAndMigrate(path);
   let writer: GroupWriter | undefined;
   try {
-    writer = isCommand ? new (await import("./writer.ts")).SqliteWriter(path) : await WriterThread.start(path);
+    writer = isCommand ? new (await import("./writer.ts")).SqliteWriter(path) : new WriterThread(path);
     return new SqliteStore(new Reader(path), writer, options, release);
   } catch (error) {
     // A running thread keeps the process alive.

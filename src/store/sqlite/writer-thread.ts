@@ -1,20 +1,15 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import { nextReply } from "../../util/worker-reply.ts";
+import { removeLog } from "./file.ts";
 import type { GroupResult, GroupWriter, Job } from "./jobs.ts";
 
-/** The thread that writes. If it dies, the next group starts it again. */
+/** The thread that writes. The first group starts it; if it dies, the next group starts it again. */
 export class WriterThread implements GroupWriter {
   readonly #path: string;
   #worker: Worker | undefined;
 
-  static async start(path: string): Promise<WriterThread> {
-    const thread = new WriterThread(path);
-    await thread.#startWorker();
-    return thread;
-  }
-
-  private constructor(path: string) {
+  constructor(path: string) {
     this.#path = path;
   }
 
@@ -30,7 +25,10 @@ export class WriterThread implements GroupWriter {
 
   async close(): Promise<void> {
     const worker = this.#worker;
-    if (worker === undefined) return;
+    if (worker === undefined) {
+      removeLog(this.#path);
+      return;
+    }
     worker.postMessage("close");
     await once(worker, "exit");
   }
