@@ -42,7 +42,7 @@ export function* touchDevice(
   yield* run(
     `insert into earmark.devices as d (user_id, id, caption, type, app, synced_at) values ($1, $2, $3, 'other', $4, $5)
      on conflict (user_id, id) do update set synced_at = greatest(d.synced_at, excluded.synced_at),
-       app = case excluded.app when '' then d.app else excluded.app end`,
+       app = coalesce(nullif(excluded.app, ''), d.app)`,
     user,
     id,
     caption,
