@@ -1,5 +1,7 @@
 import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { engineFor } from "../../src/store/open.ts";
+import { codeOf } from "../../src/store/postgres/connection.ts";
 import { query, setNewEpoch } from "./postgres-cluster.ts";
 
 /** URLs of the nodes of a running Citus cluster, the coordinator first. Empty without TEST_CITUS_URLS. */
@@ -10,6 +12,10 @@ const PREFIX = process.env["TEST_CITUS_PREFIX"] ?? "test_";
 
 /** Few, because most of the time goes into creating them. */
 const SHARDS = 4;
+
+/** PostgreSQL's code for a database that is in use. */
+const OBJECT_IN_USE = "55006";
+const DROP_TRIES = 10;
 
 export function databaseOn(node: string, name: string): string {
   return Object.assign(new URL(node), { pathname: `/${name}` }).href;
@@ -75,6 +81,19 @@ export async function createTemplate(): Promise<string> {
 export async function dropDatabases(prefix: string): Promise<void> {
   for (const node of NODES) {
     const rows = await query(node, `select datname as name from pg_database where datname like '${prefix}%'`);
-    for (const { name } of rows) await query(node, `drop database ${name} with (force)`);
+    for (const { name } of rows) await dropDatabase(node, String(name));
+  }
+}
+
+/** On a busy machine, its last connections and transactions of several nodes may take longer to end than PostgreSQL waits. */
+async function dropDatabase(node: string, name: string): Promise<void> {
+  for (let tries = 1; ; tries += 1) {
+    try {
+      await query(node, `drop database ${name} with (force)`);
+      return;
+    } catch (error) {
+      if (codeOf(error) !== OBJECT_IN_USE || tries === DROP_TRIES) throw error;
+      await sleep(1_000);
+    }
   }
 }

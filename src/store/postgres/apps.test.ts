@@ -11,12 +11,14 @@ import { describeAppRemovals } from "../suites/apps-removals.suite.ts";
 const server = await sharedPostgres();
 const url = await server.migratedDatabase();
 const store = await open(url);
+const direct = new URL(url);
+direct.searchParams.set("options", "-csearch_path=earmark");
 
 describeApps("PostgreSQL", store);
 describeAppRemovals("PostgreSQL", store);
 describeAppAccess("PostgreSQL", store);
 describeAppLimits("PostgreSQL", store, {
-  run: (sql) => query(`${url}&options=-csearch_path%3Dearmark`, sql),
+  run: (sql) => query(direct.href, sql),
   key: "lpad(n::text, 32, '0')::uuid",
 });
 describeConvergence("PostgreSQL", store, runs(10));
