@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import { isIP } from "node:net";
 import type { Config } from "../config/config.ts";
 import { failure } from "../errors/catalog.ts";
+import { cacheLast } from "../util/cache-last.ts";
 import type { ReadProxyUser } from "./auth/proxy-user.ts";
 import { createSiteGuard, parseOrigin, type RouteFamily } from "./site-guard.ts";
 import type { ReadPeer } from "./wire/client-address.ts";
@@ -20,6 +21,11 @@ export function createGuard(
   const servesAnyHost = config.accounts !== undefined && allowed.size === 0;
   const isServed = (name: string) =>
     servesAnyHost || name === "localhost" || isIP(name.replace(/^\[|\]$/g, "")) > 0 || allowed.has(name);
+  const findHostError = cacheLast((host: string) => {
+    const name = parseOrigin(`http://${host}`)?.hostname;
+    if (name === undefined) return "invalid-host";
+    return isServed(name) ? undefined : "unknown-host";
+  });
   const requireSameSite = createSiteGuard(config, readPeer, readProxyUser);
 
   return (raw, family) => {
@@ -42,9 +48,8 @@ export function createGuard(
     // Throws if the header that names the user is not from a trusted proxy.
     readProxyUser(raw);
     if (host !== undefined || raw.httpVersion !== "1.0") {
-      const name = parseOrigin(`http://${host ?? ""}`)?.hostname;
-      if (name === undefined) throw failure("invalid-host", { source: { header: "Host" } });
-      if (!isServed(name)) throw failure("unknown-host", { source: { header: "Host" } });
+      const code = findHostError(host ?? "");
+      if (code !== undefined) throw failure(code, { source: { header: "Host" } });
     }
     requireSameSite(raw, family);
   };

@@ -3,6 +3,7 @@ import { isIP, isIPv4, type Socket } from "node:net";
 import type { Site } from "../../accounts/passkeys.ts";
 import type { Config } from "../../config/config.ts";
 import { createNetworkCheck } from "../../config/networks.ts";
+import { cacheLast } from "../../util/cache-last.ts";
 
 /** Who sent a request: the other end of the connection or, behind a trusted proxy, whom the proxy forwards. */
 export interface Peer {
@@ -26,17 +27,22 @@ export type ReadPeer = (request: IncomingMessage) => Peer;
 export function createPeerReader(trustedProxies: readonly string[], onIgnored?: () => void): ReadPeer {
   const isTrusted = createNetworkCheck(trustedProxies);
   let hasReportedIgnored = false;
+  const readRemote = cacheLast((text: string | undefined) => {
+    const address = normalizeAddress(text ?? "") ?? "";
+    const peer = { address, networks: networksOf(address), isHttps: false, scheme: undefined, host: undefined };
+    return { peer, isProxy: isTrusted(address) };
+  });
 
   return ({ socket, headers }) => {
-    const remote = remoteAddressOf(socket);
-    if (!isTrusted(remote)) {
+    const { peer, isProxy } = readRemote(socket.remoteAddress);
+    if (!isProxy) {
       if (!hasReportedIgnored && headers["x-forwarded-for"] !== undefined) {
         hasReportedIgnored = true;
         onIgnored?.();
       }
-      return { address: remote, networks: networksOf(remote), isHttps: false, scheme: undefined, host: undefined };
+      return peer;
     }
-    let client = remote;
+    let client = peer.address;
     for (const hop of listOf(headers["x-forwarded-for"]).reverse()) {
       const address = normalizeAddress(hop);
       if (address === undefined) break;
