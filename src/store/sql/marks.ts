@@ -10,7 +10,7 @@ import {
   type SyncState,
   shouldDrop,
 } from "../../apps/marks.ts";
-import { all, get, insert, nothing, prepared, run, together, type Work } from "../shared/database.ts";
+import { all, get, insert, prepared, run, together, type Work } from "../shared/database.ts";
 import { DELETED } from "../shared/keys.ts";
 import { LAST_ACTION, lastActionSequence } from "./actions.ts";
 
@@ -72,12 +72,7 @@ export function* readState(
   if (list?.sequence === DELETED) throw new AccessRevoked();
   const sequence = kind === "feeds" ? (list?.sequence ?? 0) : yield* lastActionSequence(user);
   const seen = yield* get<Seen>(LAST_SEEN, user, kind, key);
-  const marks = yield* together(
-    get<Mark>(OLDEST, user, kind),
-    get<Mark>(NEWEST, user, kind),
-    get<Mark>(UNTIL, user, kind, since),
-    seen === undefined ? nothing() : get<Mark>(COVERING, user, kind, seen.sequence),
-  );
+  const marks = yield* readMarks(user, kind, since, seen?.sequence ?? Number.POSITIVE_INFINITY);
   const synced =
     device === undefined
       ? undefined
@@ -86,13 +81,24 @@ export function* readState(
           user,
           device,
         );
-  return { sequence, seen, marks: inOrder(marks), deviceSyncedAt: synced && new Date(synced.synced_at) };
+  return { sequence, seen, marks, deviceSyncedAt: synced && new Date(synced.synced_at) };
 }
 
-/** Oldest first, without duplicates. */
+/** Of most polls, the newest mark is the one that was asked for and the one that covers what the client has seen. */
+function* readMarks(user: UserId, kind: SyncKind, since: number, seen: number): Work<Mark[]> {
+  const newest = yield* get<Mark>(NEWEST, user, kind);
+  if (newest === undefined) return [];
+  return inOrder([
+    yield* get<Mark>(OLDEST, user, kind),
+    newest.stamp <= since ? undefined : yield* get<Mark>(UNTIL, user, kind, since),
+    newest.sequence <= seen ? undefined : yield* get<Mark>(COVERING, user, kind, seen),
+    newest,
+  ]);
+}
+
+/** Oldest first. */
 function inOrder(marks: readonly (Mark | undefined)[]): Mark[] {
-  const known = marks.flatMap((mark) => mark ?? []);
-  return [...new Map(known.map((mark) => [mark.stamp, mark])).values()].sort((one, other) => one.stamp - other.stamp);
+  return marks.filter((mark) => mark !== undefined).sort((one, other) => one.stamp - other.stamp);
 }
 
 /** Records what a client did, and returns the timestamp to issue to it. */
