@@ -10,7 +10,7 @@ import { readActions, readActionsQuery } from "../src/http/apps/gpodder/actions.
 import { readDevice } from "../src/http/apps/gpodder/devices.ts";
 import { readFeedLines } from "../src/http/apps/gpodder/feeds.ts";
 import { readSince, readTimestamp, readWholeNumber } from "../src/http/apps/gpodder/values.ts";
-import { extractPollToken } from "../src/http/apps/nextcloud/login.ts";
+import { readPollBody } from "../src/http/apps/nextcloud/login.ts";
 import { createProxyUserReader } from "../src/http/auth/proxy-user.ts";
 import { readUploads } from "../src/lists/imports.ts";
 import { type Frame, plain, testLinearTime } from "./support/linear-time.ts";
@@ -74,7 +74,7 @@ testLinearTime([
   plain("readDeviceChanges", HEADERS, (text) =>
     readDeviceChanges({ data: { type: "device", id: "a", attributes: { caption: text } } }, "a"),
   ),
-  plain("extractPollToken", HEADERS, extractPollToken, [
+  plain("readPollBody", HEADERS, readPollBody, [
     ["token=", ""],
     ['{"token":"', '"}'],
   ]),

@@ -182,8 +182,13 @@ async function readSession(signIn: AppSignIn, raw: IncomingMessage, at: Date): P
   return undefined;
 }
 
+/**
+ * Some apps send the text of Set-Cookie back: with attributes, which look like other cookies, and with a comma between
+ * several cookies.
+ */
 function sessionsOf({ headers: { cookie = "" } }: IncomingMessage): readonly string[] {
-  return cookie.length > MAX_COOKIE_BYTES ? [] : readCookies(cookie, COOKIE).slice(0, MAX_SESSION_COOKIES);
+  if (cookie.length > MAX_COOKIE_BYTES) return [];
+  return readCookies(cookie.replaceAll(",", ";"), COOKIE).slice(0, MAX_SESSION_COOKIES);
 }
 
 /** Identifies the installation by its token, else its device, else its user agent, which several installations may share. */

@@ -1,10 +1,13 @@
 import { isObject } from "../../../util/is-object.ts";
 
-/**
- * The poll token from a form or JSON body; empty if missing. An app sends it to ask whether its login was allowed.
- */
-export function extractPollToken(body: string): string {
-  if (!body.trimStart().startsWith("{")) return new URLSearchParams(body).get("token") ?? "";
+/** The poll token in a query string or form; empty if missing. An app sends it to ask whether its login was allowed. */
+export function readPollForm(text: string): string {
+  return new URLSearchParams(text).get("token") ?? "";
+}
+
+/** The poll token in a body, which is a form or JSON; empty if missing. */
+export function readPollBody(body: string): string {
+  if (!body.trimStart().startsWith("{")) return readPollForm(body);
   try {
     const document: unknown = JSON.parse(body);
     const token = isObject(document) ? document["token"] : undefined;

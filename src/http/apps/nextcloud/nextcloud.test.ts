@@ -4,7 +4,7 @@ import { test } from "node:test";
 import type { EpisodeAction } from "../../../apps/episode-actions.ts";
 import { writeActions } from "../gpodder/actions.ts";
 import { toNextcloudAction } from "./actions.ts";
-import { extractPollToken, writeAllowedLogin, writeOcsResponse, writeStartedLogin } from "./login.ts";
+import { readPollBody, readPollForm, writeAllowedLogin, writeOcsResponse, writeStartedLogin } from "./login.ts";
 
 const PLAY: EpisodeAction = {
   podcast: "https://a.example/feed",
@@ -48,8 +48,10 @@ test("Nextcloud actions: missing numbers → -1; actions other than plays → al
 
 test("Nextcloud login: poll token in a form or in JSON → read; missing → empty", () => {
   for (const body of ["token=abc~1", "token=abc%7E1&x=1", '{"token":"abc~1"}', ' {"token":"abc~1"}'])
-    assert.equal(extractPollToken(body), "abc~1");
-  for (const body of ["", "{", '{"token":1}', "[]", "x=1"]) assert.equal(extractPollToken(body), "");
+    assert.equal(readPollBody(body), "abc~1");
+  for (const body of ["", "{", '{"token":1}', "[]", "x=1"]) assert.equal(readPollBody(body), "");
+  for (const query of ["token=abc~1", "x=1&token=abc%7E1&token=2"]) assert.equal(readPollForm(query), "abc~1");
+  for (const query of ["", "token", "x=1", '{"token":"abc~1"}']) assert.equal(readPollForm(query), "");
 });
 
 test("Nextcloud login: started and allowed → responses with absolute URLs", () => {

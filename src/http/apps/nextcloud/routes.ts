@@ -17,7 +17,7 @@ import { MAX_ACTIONS_BYTES, readActionsQuery } from "../gpodder/actions.ts";
 import { createSyncHandlers } from "../gpodder/routes.ts";
 import { readSince } from "../gpodder/values.ts";
 import { toNextcloudAction } from "./actions.ts";
-import { extractPollToken, writeAllowedLogin, writeOcsResponse, writeStartedLogin } from "./login.ts";
+import { readPollBody, readPollForm, writeAllowedLogin, writeOcsResponse, writeStartedLogin } from "./login.ts";
 
 const APP = "/index.php/apps/gpoddersync";
 const OCS_TYPE = "application/xml; charset=utf-8";
@@ -46,7 +46,12 @@ export function nextcloudRoutes(services: Services, bodies: AppBodyReaders): Rou
     write(`${APP}/episode_action/create`, MAX_ACTIONS_BYTES, sync.addActions),
 
     route("POST", "/index.php/login/v2", { ...open, run: login.start }),
-    route("POST", "/index.php/login/v2/poll", { ...open, body: { maxBytes: MAX_POLL_BYTES }, run: login.poll }),
+    route("POST", "/index.php/login/v2/poll", {
+      ...open,
+      query: readPollForm,
+      body: { maxBytes: MAX_POLL_BYTES },
+      run: login.poll,
+    }),
     ...(services.accounts === undefined ? [] : appPasswordRoutes(services.accounts, services)),
   ];
 }
@@ -82,9 +87,9 @@ function createLoginHandlers({ accounts, appSignIn, readPeer, serverUrlOf, clock
       respond(response, 200, NEXTCLOUD, writeStartedLogin(server, { pollToken, loginUrl }));
     },
 
-    async poll({ request, response, maxBytes }: Call): Promise<void> {
-      const token = extractPollToken((await readBody(request, response, maxBytes)).toString());
-      const decision = await findDecision(token);
+    async poll({ request, response, query, maxBytes }: Call<string>): Promise<void> {
+      const body = (await readBody(request, response, maxBytes)).toString();
+      const decision = await findDecision(readPollBody(body) || query);
       if (decision === undefined) {
         await sleep(POLL_DELAY_MS);
         throw failure("not-found", { resource: "Login" });
