@@ -13,7 +13,8 @@ const PLAY = { podcast: "https://feeds.example/a", episode: "https://media.examp
 const CHANGES = JSON.stringify({ add: ["https://feeds.example/new"], remove: [] });
 const LIST = '["https://feeds.example/new"]';
 const OPML = '<opml><body><outline xmlUrl="https://feeds.example/new"/></body></opml>';
-const APP = "/index.php/apps/gpoddersync";
+const APP = "/apps/gpoddersync";
+const INDEX = "/index.php";
 
 /** Every route by which an app writes, with a body that changes something. */
 const WRITES: Readonly<Record<string, string>> = {
@@ -29,6 +30,8 @@ const WRITES: Readonly<Record<string, string>> = {
   "POST /subscriptions/:user/phone.opml": OPML,
   [`POST ${APP}/subscription_change/create`]: CHANGES,
   [`POST ${APP}/episode_action/create`]: JSON.stringify([PLAY]),
+  [`POST ${INDEX}${APP}/subscription_change/create`]: CHANGES,
+  [`POST ${INDEX}${APP}/episode_action/create`]: JSON.stringify([PLAY]),
 };
 /** All devices share one list, so this one changes nothing. */
 const WITHOUT_EFFECT = "POST /api/2/sync-devices/:user.json";

@@ -91,10 +91,14 @@ export async function serve(options: ServeOptions): Promise<void> {
   }
 }
 
-/** A proxy may or may not strip the base path, so a base path that starts with one of our routes is ambiguous. */
+/**
+ * A proxy may or may not strip the base path, so a base path that starts with one of our routes is ambiguous. This is
+ * acceptable for a route such as `/login/v2`, which also exists below `/index.php`.
+ */
 export function rejectReservedPath(basePath: string, routes: readonly string[]): void {
   const first = (path: string) => path.split("/")[1] ?? "";
-  if (basePath === "" || !routes.some((route) => first(route) === first(basePath))) return;
+  const isReserved = (route: string) => first(route) === first(basePath) && !routes.includes(`/index.php${route}`);
+  if (basePath === "" || !routes.some(isReserved)) return;
   throw new ConfigError([`EARMARK_BASE_PATH=${basePath}: must not start with one of Earmark's own paths`]);
 }
 

@@ -48,7 +48,7 @@ const ATOMIC = `${PLAIN};ext="https://jsonapi.org/ext/atomic"`;
 /** Not part of the API, and not in the document. */
 const PAGES = /^\/(docs|docs\.css|join|reset-password|assets\/.*)?$/;
 /** APIs of podcast apps, which others define. */
-const APPS = /^\/+(api|index\.php|ocs|subscriptions|suggestions|toplist|search|clientconfig)\b/;
+const APPS = /^\/+(api|apps|index\.php|login|ocs|status\.php|subscriptions|suggestions|toplist|search|clientconfig)\b/;
 /** Required in every response. */
 const COMMON_HEADERS: Readonly<Record<string, RegExp>> = {
   vary: /^Accept(, Origin)?$/,

@@ -62,4 +62,8 @@ export const GPODDER = createAppDialect({
   paths: ["/api/2/", "/subscriptions/"],
 });
 /** The API of the Nextcloud app gPodder Sync, with the parts of Nextcloud that apps sign in with. */
-export const NEXTCLOUD = createAppDialect({ acceptsBearer: true, hasDevices: false, paths: ["/index.php/", "/ocs/"] });
+export const NEXTCLOUD = createAppDialect({
+  acceptsBearer: true,
+  hasDevices: false,
+  paths: ["/index.php/", "/apps/gpoddersync/", "/login/", "/ocs/"],
+});

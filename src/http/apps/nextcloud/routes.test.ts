@@ -174,3 +174,37 @@ describe("Nextcloud login flow", async () => {
     assert.equal(await tokens(), before + 1);
   });
 });
+
+describe("Nextcloud paths", async () => {
+  const server = await start({ EARMARK_BASE_PATH: "/pods" });
+  const { name, Authorization } = await newUser(server);
+  const headers = basic(name, Authorization.slice("Bearer ".length));
+
+  for (const start of ["", "/index.php", "/pods", "/pods/index.php"]) {
+    test(`Nextcloud paths: below "${start}" → an app can sign in and sync`, async () => {
+      const send = (method: string, path: string, body?: string) =>
+        server.call(method, start + path, { headers, ...(body === undefined ? {} : { body }) });
+      const status = await send("GET", "/status.php");
+      assert.equal(status.headers["content-type"], "application/json");
+      assert.deepEqual([status.status, status.json.installed, status.json.maintenance], [200, true, false]);
+      const login = await send("POST", "/login/v2");
+      assert.equal(login.json.poll.endpoint, `${server.url}/pods/index.php/login/v2/poll`);
+      assert.equal((await send("POST", `/login/v2/poll?token=${login.json.poll.token}`)).status, 404);
+
+      const app = "/apps/gpoddersync";
+      const feed = `https://feeds.example${start}/feed`;
+      await send("POST", `${app}/subscription_change/create`, JSON.stringify({ add: [feed], remove: [] }));
+      assert.ok((await send("GET", `${app}/subscriptions?since=0`)).json.add.includes(feed));
+      const action = { podcast: feed, episode: "https://a.example/1.mp3", action: "play", position: 5 };
+      await send("POST", `${app}/episode_action/create`, JSON.stringify([action]));
+      const { actions } = (await send("GET", `${app}/episode_action?since=0`)).json;
+      assert.ok(actions.some(({ podcast }: { podcast: string }) => podcast === feed));
+      assert.equal((await send("GET", "/ocs/v2.php/core/getapppassword")).status, 403, "it is an app password already");
+
+      for (const unknown of [`${app}/unknown`, "/login/v3", "/ocs/v2.php/unknown"]) {
+        const { status: code, json } = await send("GET", unknown);
+        assert.deepEqual([code, Object.keys(json)], [404, ["message"]], unknown);
+      }
+    });
+  }
+});

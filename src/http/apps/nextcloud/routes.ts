@@ -19,7 +19,8 @@ import { readSince } from "../gpodder/values.ts";
 import { toNextcloudAction } from "./actions.ts";
 import { readPollBody, readPollForm, writeAllowedLogin, writeOcsResponse, writeStartedLogin } from "./login.ts";
 
-const APP = "/index.php/apps/gpoddersync";
+const APP = "/apps/gpoddersync";
+const OCS = "/ocs/v2.php/core";
 const OCS_TYPE = "application/xml; charset=utf-8";
 const MAX_POLL_BYTES = 4 * 1024;
 /** Some apps poll again at once, so the 404 for a pending login is delayed by this much. */
@@ -28,7 +29,22 @@ const POLL_DELAY_MS = 1_000;
 const LOCAL = { name: "earmark", password: "earmark" };
 const DENIED = JSON.stringify({ message: "Access was denied." });
 
-/** The API of gPodder Sync for Nextcloud, and the sign-in of a Nextcloud server. */
+/** What apps may ask to find out whether a URL is that of a Nextcloud server, and of which version. */
+const STATUS = JSON.stringify({
+  installed: true,
+  maintenance: false,
+  needsDbUpgrade: false,
+  version: "32.0.0.0",
+  versionstring: "32.0.0",
+  edition: "",
+  productname: "Earmark",
+  extendedSupport: false,
+});
+
+/**
+ * The API of gPodder Sync for Nextcloud, and the sign-in of a Nextcloud server. Whether the paths begin with `/index.php`
+ * depends on the configuration of a Nextcloud server, so apps use either.
+ */
 export function nextcloudRoutes(services: Services, bodies: AppBodyReaders): Route[] {
   const sync = createSyncHandlers(services, bodies, NEXTCLOUD, toNextcloudAction);
   const login = createLoginHandlers(services);
@@ -37,7 +53,7 @@ export function nextcloudRoutes(services: Services, bodies: AppBodyReaders): Rou
     route("POST", path, { access: "write", dialect: NEXTCLOUD, query: anyQuery, body: { maxBytes }, run });
   const read = { access: "read", dialect: NEXTCLOUD } as const;
   const open = { access: "open", dialect: NEXTCLOUD, query: anyQuery } as const;
-  return [
+  const routes = [
     route("GET", `${APP}/subscriptions`, { ...read, query: readSince, run: sync.feeds }),
     // PinePods uses this path, with the same number in `since`.
     route("GET", `${APP}/subscription_changes/:number`, { ...read, query: readSince, run: sync.feeds }),
@@ -45,15 +61,17 @@ export function nextcloudRoutes(services: Services, bodies: AppBodyReaders): Rou
     route("GET", `${APP}/episode_action`, { ...read, query: readActionsQuery, run: sync.actions }),
     write(`${APP}/episode_action/create`, MAX_ACTIONS_BYTES, sync.addActions),
 
-    route("POST", "/index.php/login/v2", { ...open, run: login.start }),
-    route("POST", "/index.php/login/v2/poll", {
+    route("POST", "/login/v2", { ...open, run: login.start }),
+    route("POST", "/login/v2/poll", {
       ...open,
       query: readPollForm,
       body: { maxBytes: MAX_POLL_BYTES },
       run: login.poll,
     }),
     ...(services.accounts === undefined ? [] : appPasswordRoutes(services.accounts, services)),
+    route("GET", "/status.php", { ...open, run: async ({ response }) => respond(response, 200, NEXTCLOUD, STATUS) }),
   ];
+  return routes.flatMap((each) => [each, { ...each, path: `/index.php${each.path}` }]);
 }
 
 /** Login flow version 2: the app polls until the user has allowed or denied it in the browser. */
@@ -117,14 +135,14 @@ function appPasswordRoutes(accounts: Accounts, { clock, hub }: Services): Route[
       run: async (call) => respondContent(call.response, OCS_TYPE, await run(call)),
     });
   return [
-    ocs("GET", "/ocs/v2.php/core/getapppassword", async ({ request, caller }) => {
+    ocs("GET", `${OCS}/getapppassword`, async ({ request, caller }) => {
       if (caller.credential !== undefined) throw failure("session-required");
       const label = userAgentOf(request).slice(0, MAX_LABEL) || "Podcast app";
       const issued = await accounts.createToken(caller, { label, scope: "write", expiresAt: undefined }, clock());
       if (isAccountRefusal(issued)) throw toFailure(issued);
       return writeOcsResponse(issued.secret);
     }),
-    ocs("DELETE", "/ocs/v2.php/core/apppassword", async ({ caller }) => {
+    ocs("DELETE", `${OCS}/apppassword`, async ({ caller }) => {
       if (caller.credential?.kind !== "token")
         throw failure("malformed-document", { reason: "Authenticate with the app password that is to be revoked" });
       await accounts.removeCredential(caller, "token", caller.credential.id, clock());
