@@ -47,6 +47,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   "POST /api/2/subscriptions/:user/:device.json": feeds,
   "GET /api/2/episodes/:user.json": read,
   "POST /api/2/episodes/:user.json": list,
+  "POST /api/2/episodes/:user/:device.json": list,
   "GET /subscriptions/:user.json": read,
   "GET /subscriptions/:user.txt": read,
   "GET /subscriptions/:user.opml": read,

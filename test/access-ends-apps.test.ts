@@ -22,6 +22,7 @@ const WRITES: Readonly<Record<string, string>> = {
   "PUT /api/2/devices/:user/phone.json": '{"caption":"new"}',
   "POST /api/2/subscriptions/:user/phone.json": CHANGES,
   "POST /api/2/episodes/:user.json": JSON.stringify([PLAY]),
+  "POST /api/2/episodes/:user/phone.json": JSON.stringify([PLAY]),
   "PUT /subscriptions/:user/phone.json": LIST,
   "PUT /subscriptions/:user/phone.txt": "https://feeds.example/new\n",
   "PUT /subscriptions/:user/phone.opml": OPML,

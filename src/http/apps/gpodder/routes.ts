@@ -1,8 +1,9 @@
 import type { Installation } from "../../../apps/app-store.ts";
-import type { EpisodeAction } from "../../../apps/episode-actions.ts";
+import type { EpisodeAction, UploadedAction } from "../../../apps/episode-actions.ts";
 import type { UploadResult } from "../../../apps/sync.ts";
 import { subscriptionBatches } from "../../../lists/list-store.ts";
 import { opmlSourceOf, writeOpml } from "../../../opml/write.ts";
+import { forEachInTurns } from "../../../util/turns.ts";
 import { OPML_TYPE } from "../../api/imports.ts";
 import type { Services } from "../../api/services.ts";
 import { signOutApp } from "../../auth/app-authentication.ts";
@@ -86,6 +87,7 @@ export function gpodderRoutes(services: Services, bodies: AppBodyReaders): Route
     write("POST", feeds, maxBodyBytes, sync.changeFeeds),
     route("GET", episodes, { access: "read", dialect: GPODDER, query: readActionsQuery, run: sync.actions }),
     write("POST", episodes, MAX_ACTIONS_BYTES, sync.addActions),
+    write("POST", "/api/2/episodes/:user/:device.json", MAX_ACTIONS_BYTES, sync.addActions),
 
     getAll("/subscriptions/:user.json", lists.sendPodcasts),
     getAll("/subscriptions/:user.txt", lists.sendLines),
@@ -182,10 +184,21 @@ export function createSyncHandlers(
 
     async addActions(call: Call): Promise<void> {
       const { caller } = call;
-      const actions = await bodies.actions(call);
+      const actions = await nameDevice(await bodies.actions(call), call.params["device"]);
       await sendUploadResult(call, await apps.addActions(caller, appOf(caller), actions, clock()));
     },
   };
+}
+
+/** If the path names a device, actions that name none are of that device. */
+async function nameDevice(
+  actions: readonly UploadedAction[],
+  device: string | undefined,
+): Promise<readonly UploadedAction[]> {
+  if (device === undefined) return actions;
+  const named: UploadedAction[] = [];
+  await forEachInTurns(actions, (action) => named.push(action.device === undefined ? { ...action, device } : action));
+  return named;
 }
 
 /** Throws when access is revoked. */
