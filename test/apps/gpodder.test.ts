@@ -175,4 +175,23 @@ describe("gPodder desktop with mygpoclient", async () => {
       all,
     );
   });
+
+  test("gPodder: upload of an OPML file that marks feeds as unsubscribed → these are not in the list", async () => {
+    const client = new Mygpoclient(world);
+    const path = `/subscriptions/${name}/desk.opml`;
+    const outline = (url: string, mark: string) => `<outline type="rss" overcastId="1" xmlUrl="${url}"${mark}/>`;
+    await client.put("PUT", `/subscriptions/${name}/desk.json`, [feedUrl("left"), feedUrl("kept")]);
+    const feeds = [
+      outline(feedUrl("kept"), ' subscribed="1"'),
+      outline(feedUrl("left"), ' subscribed="0"'),
+      outline(feedUrl("never"), ""),
+      outline(feedUrl("new"), ' subscribed="1"'),
+      outline(feedUrl("new"), ' subscribed="0"'),
+    ];
+    await client.put("PUT", path, `<opml version="1.0"><body>${feeds.join("")}</body></opml>`);
+    assert.deepEqual(await world.list(), [feedUrl("kept"), feedUrl("new")]);
+    const plain = `<outline type="rss" xmlUrl="${feedUrl("plain")}"/>`;
+    await client.put("POST", path, `<opml version="2.0"><body>${plain}${feeds[1]}</body></opml>`);
+    assert.deepEqual(await world.list(), [feedUrl("plain")]);
+  });
 });

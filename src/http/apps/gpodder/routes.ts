@@ -270,8 +270,11 @@ function createListHandlers({ apps, store, clock }: Services, bodies: AppBodyRea
     replaceWithLines: async (call: Call) => replaceWith(call, await bodies.feedLines(call)),
     async replaceWithOpml(call: Call): Promise<void> {
       const entries = await bodies.opml(call);
-      const urls = entries.map(({ feedUrl }) => feedUrl);
-      await replaceWith(call, urls);
+      const subscribed = entries.filter(({ skip }) => skip !== "unsubscribed-in-file");
+      await replaceWith(
+        call,
+        subscribed.map(({ feedUrl }) => feedUrl),
+      );
     },
   };
 }
