@@ -22,6 +22,7 @@ const TAURI = { Origin: "tauri://localhost", "OCS-APIRequest": "true" };
 class Cardo {
   readonly feeds = new Set<string>();
   readonly positions = new Map<string, number>();
+  readonly times = new Map<string, string>();
   readonly #http: AppHttp;
   readonly #world: World;
   readonly #isGpodder: boolean;
@@ -43,6 +44,14 @@ class Cardo {
       : { feeds: FEEDS, changeFeeds: CHANGE_FEEDS, actions: ACTIONS, addActions: ADD_ACTIONS };
   }
 
+  /** As `Date` reads it in the time zone of the computer, for which this test takes one 9 hours ahead of UTC. */
+  #readTime(timestamp: string): string {
+    const text = this.#isGpodder ? timestamp : `${timestamp}+00:00`;
+    const time = new Date(/(Z|[+-]\d\d:\d\d)$/.test(text) ? text : `${text}+09:00`);
+    assert.ok(!Number.isNaN(time.getTime()), timestamp);
+    return time.toISOString();
+  }
+
   async sync(add: string[] = [], remove: string[] = [], history: readonly object[] = []): Promise<void> {
     const { feeds, changeFeeds, actions, addActions } = this.#paths;
     // The status of a GET is not checked: what is missing throws when it is iterated.
@@ -54,9 +63,9 @@ class Cardo {
     for (const url of remove) this.feeds.delete(url);
     const { json } = await this.#http.send("GET", `${actions}?since=${this.#lastSync}&aggregated=true`);
     for (const action of json.actions) {
-      const time = new Date(this.#isGpodder ? action.timestamp : `${action.timestamp}+00:00`);
-      assert.ok(!Number.isNaN(time.getTime()), action.timestamp);
+      const time = this.#readTime(action.timestamp);
       if (action.action.toUpperCase() === "PLAY") this.positions.set(action.episode, action.position);
+      this.times.set(action.episode, time);
     }
     await this.#http.ok("POST", addActions, history);
     this.#lastSync = this.#world.now() + this.#ahead;
@@ -90,6 +99,7 @@ async function checkSync(world: World, cardo: Cardo, other: Cardo): Promise<void
   await cardo.sync();
   for (const one of [cardo, other]) assert.deepEqual([...one.feeds].sort(), await world.list());
   assert.equal(other.positions.get(mediaUrl("2")), 34);
+  assert.equal(other.times.get(mediaUrl("2")), "2026-01-01T10:00:00.000Z");
 }
 
 describe("Cardo", async () => {
@@ -104,7 +114,8 @@ describe("Cardo", async () => {
       type: "desktop",
     });
     assert.equal(created.status, 200);
-    const second = new AppHttp(world.port, { ...TAURI, ...basic(world.name, world.token) }, false);
+    const onWindows = { ...TAURI, Origin: "http://tauri.localhost" };
+    const second = new AppHttp(world.port, { ...onWindows, ...basic(world.name, world.token) }, false);
     await checkSync(world, new Cardo(world, http, true), new Cardo(world, second, true));
   });
 

@@ -3,13 +3,20 @@ import { text } from "node:stream/consumers";
 import { test } from "node:test";
 import type { EpisodeAction } from "../../../apps/episode-actions.ts";
 import { RequestFailure } from "../../../errors/catalog.ts";
-import { MAX_UPLOADED_ACTIONS, readActions, readActionsQuery, toGpodderAction, writeActions } from "./actions.ts";
+import {
+  MAX_UPLOADED_ACTIONS,
+  readActions,
+  readActionsQuery,
+  toGpodderAction,
+  writeActions,
+  zoneFor,
+} from "./actions.ts";
 
 const PLAY = { podcast: "https://a.example/feed", episode: "https://a.example/1.mp3", action: "play" };
 
 const readOne = (more: object) => readActions([{ ...PLAY, ...more }])[0];
 const writeAll = async (...batches: EpisodeAction[][]) =>
-  await text(writeActions(batches, 1_800_000_000, toGpodderAction));
+  await text(writeActions(batches, 1_800_000_000, (action) => toGpodderAction(action, "")));
 const write = async (action: EpisodeAction) => JSON.parse(await writeAll([action]));
 
 const STORED: EpisodeAction = {
@@ -117,6 +124,16 @@ test("actions: writing a play action → lower-case action, UTC time without a z
     ],
     timestamp: 1_800_000_000,
   });
+});
+
+test("actions: written for Cardo, which sends the origin of its web view → times with Z", () => {
+  const timeFor = (headers: { readonly origin?: string }) =>
+    (toGpodderAction(STORED, zoneFor(headers)) as { readonly timestamp: string }).timestamp;
+  for (const origin of ["tauri://localhost", "http://tauri.localhost"])
+    assert.equal(timeFor({ origin }), "2024-07-01T10:00:00Z", origin);
+  for (const origin of ["tauri://other", "https://tauri.localhost.example", "http://localhost", "null", ""])
+    assert.equal(timeFor({ origin }), "2024-07-01T10:00:00", origin);
+  assert.equal(timeFor({}), "2024-07-01T10:00:00");
 });
 
 test("actions: writing an action → only members with a value; numbers only for plays", async () => {

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from "node:http";
 import { isDeviceId } from "../../../apps/app-store.ts";
 import {
   ACTION_KINDS,
@@ -85,12 +86,20 @@ export async function* writeActions(
   yield `],"timestamp":${timestamp}}`;
 }
 
+/** What Cardo's HTTP library sends as Origin, depending on the platform. */
+const CARDO_ORIGINS: ReadonlySet<string> = new Set(["tauri://localhost", "http://tauri.localhost"]);
+
+/** Cardo takes a time without a zone as local time; other apps need times without a zone. */
+export function zoneFor({ origin = "" }: IncomingHttpHeaders): "Z" | "" {
+  return CARDO_ORIGINS.has(origin) ? "Z" : "";
+}
+
 /**
  * Unknown values are left out: the gPodder app and Music Assistant reject null. They also reject -1, which stands for an
  * unknown value in the Nextcloud API.
  */
-export function toGpodderAction(action: EpisodeAction): object {
+export function toGpodderAction(action: EpisodeAction, zone: "Z" | ""): object {
   const { podcast, episode, guid, device, kind, actedAt, started, position, total } = action;
   const progress = kind === "play" ? { started, position, total } : {};
-  return { podcast, episode, guid, device, action: kind, timestamp: writeTimestamp(actedAt), ...progress };
+  return { podcast, episode, guid, device, action: kind, timestamp: writeTimestamp(actedAt) + zone, ...progress };
 }

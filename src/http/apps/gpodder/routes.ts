@@ -21,7 +21,7 @@ import {
   route,
 } from "../../wire/router.ts";
 import type { AppBodyReaders } from "../app-bodies.ts";
-import { MAX_ACTIONS_BYTES, readActionsQuery, toGpodderAction, writeActions } from "./actions.ts";
+import { MAX_ACTIONS_BYTES, readActionsQuery, toGpodderAction, writeActions, zoneFor } from "./actions.ts";
 import { readDevice, writeDevices, writeSyncGroups } from "./devices.ts";
 import {
   requireDisjoint,
@@ -136,7 +136,7 @@ export function createSyncHandlers(
   { apps, clock }: Services,
   bodies: AppBodyReaders,
   dialect: Dialect,
-  convert: (action: EpisodeAction) => object = toGpodderAction,
+  convert: (action: EpisodeAction, zone: "Z" | "") => object = toGpodderAction,
 ) {
   /** The result lists every URL that the server has rewritten: thousands if an app sends its URLs with whitespace. */
   const sendUploadResult = async ({ request, response }: Call, { timestamp, rewritten }: UploadResult) => {
@@ -171,15 +171,9 @@ export function createSyncHandlers(
       const { since, podcast } = query;
       const { pages, isLong, timestamp } = await apps.actionsSince(caller, appOf(caller), since, podcast, clock());
       if (isLong) await request.readTurn();
-      await respondInPieces(
-        request,
-        response,
-        writeActions(whileAllowed(caller, pages), timestamp, convert),
-        JSON_TYPE,
-        {
-          mayCompress: true,
-        },
-      );
+      const zone = zoneFor(request.headers);
+      const chunks = writeActions(whileAllowed(caller, pages), timestamp, (action) => convert(action, zone));
+      await respondInPieces(request, response, chunks, JSON_TYPE, { mayCompress: true });
     },
 
     async addActions(call: Call): Promise<void> {

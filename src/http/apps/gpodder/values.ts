@@ -48,7 +48,7 @@ function dayExists(date: string): boolean {
   return new Date(`${date}T00:00:00Z`).toISOString().startsWith(date);
 }
 
-/** UTC without a zone suffix: the only form that every app accepts. */
+/** UTC without a zone suffix: the form that most apps accept. */
 export function writeTimestamp(at: Date): string {
   return at.toISOString().slice(0, 19);
 }
