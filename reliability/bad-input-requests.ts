@@ -119,6 +119,10 @@ const APP_UPLOADS = linesOf(`
   POST /api/2/subscriptions/u/d.json ${JSON.stringify({ add: [FEED, ""], remove: [`${FEED}/2`] })}
   POST ${NEXTCLOUD}/subscription_change/create ${JSON.stringify({ add: [FEED], remove: [FEED] })}
   POST /api/2/episodes/u.json ${JSON.stringify([{ ...play, timestamp: "2026-01-01T10:00:00", guid: "g" }, null])}
+  POST /api/2/episodes/u/d.json ${JSON.stringify([
+    { ...play, timestamp: 1_700_000_000 },
+    { ...play, device: "e" },
+  ])}
   POST ${NEXTCLOUD}/episode_action/create ${JSON.stringify([play, { ...play, action: "DELETE", position: -1 }])}
   POST /api/2/devices/u/d.json ${JSON.stringify({ caption: "d", type: "mobile" })}
   PUT /subscriptions/u/d.json ${JSON.stringify([FEED, { url: `${FEED}/2` }])}
@@ -130,6 +134,7 @@ const APP_TARGETS = linesOf(`
   /api/2/episodes/u.json?since=5&podcast=https%3A%2F%2Ffeeds.example%2F&aggregated=true&device=d
   ${NEXTCLOUD}/subscriptions?since=1700000000
   //index.php//apps/gpoddersync/episode_action?since=
+  /apps/gpoddersync/episode_action?since=0
   /subscriptions/u.opml
   /subscriptions/a%2Fb/c.d.json
   /api/2/devices/u.json

@@ -10,7 +10,7 @@ import { readActions, readActionsQuery } from "../src/http/apps/gpodder/actions.
 import { readDevice } from "../src/http/apps/gpodder/devices.ts";
 import { readFeedLines } from "../src/http/apps/gpodder/feeds.ts";
 import { readSince, readTimestamp, readWholeNumber } from "../src/http/apps/gpodder/values.ts";
-import { readPollBody } from "../src/http/apps/nextcloud/login.ts";
+import { readPollBody, readPollForm } from "../src/http/apps/nextcloud/login.ts";
 import { createProxyUserReader } from "../src/http/auth/proxy-user.ts";
 import { readUploads } from "../src/lists/imports.ts";
 import { type Frame, plain, testLinearTime } from "./support/linear-time.ts";
@@ -64,6 +64,7 @@ testLinearTime([
   plain("readTimestamp", LONG, readTimestamp, [
     ["2026-01-01T00:00:00.", "Z"],
     ["2026-01-01T00:00:00", "x"],
+    ["1700000000.", "x"],
   ]),
   plain("readSince", HEADERS, readSince, [
     ["since=", ""],
@@ -74,6 +75,7 @@ testLinearTime([
   plain("readDeviceChanges", HEADERS, (text) =>
     readDeviceChanges({ data: { type: "device", id: "a", attributes: { caption: text } } }, "a"),
   ),
+  plain("readPollForm", HEADERS, readPollForm, [["token=", ""]]),
   plain("readPollBody", HEADERS, readPollBody, [
     ["token=", ""],
     ['{"token":"', '"}'],
