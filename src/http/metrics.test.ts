@@ -7,6 +7,7 @@ test("metrics: user agents of apps → their names; any other → other", () => 
     ["AntennaPod/3.9.0", "AntennaPod"],
     ["mygpoclient/1.9 (+http://gpodder.org/mygpoclient/) gPodder/3.11.4", "gPodder"],
     ["gnome-podcasts/25.1", "GNOME Podcasts"],
+    ["podium/42 (Android 16; Pixel; +https://github.com/aimok04/podium)", "Podium"],
     ["curl/8", "other"],
     [undefined, "other"],
   ])

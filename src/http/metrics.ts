@@ -41,6 +41,7 @@ const APPS = [
   "gPodder",
   "Cardo",
   "Podcini",
+  "Podium",
   "Music Assistant",
   "PinePods",
   "YourPods",
