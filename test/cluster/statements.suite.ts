@@ -16,7 +16,7 @@ const ELSEWHERE = {
   "set-up: whether there is an account, until there is one":
     /^select 1 from earmark.accounts (where is_admin = 1 )?limit 1$/,
   "administration: accounts, the audit log, whether there is another administrator":
-    /from earmark.accounts a left join .* order by|^select user_id from earmark.accounts order by created_at|^select count\(\*\) as count from earmark.(accounts|audit_log)$|from earmark.audit_log\s+order by|from earmark.accounts where user_id <> /s,
+    /from earmark.accounts a left join .* order by|^select user_id from earmark.accounts order by created_at|^select count\(\*\) as n from earmark.(accounts|audit_log)$|from earmark.audit_log\s+order by|from earmark.accounts where user_id <> /s,
   "deletion of an account: podcasts that nobody else subscribes to":
     /^select feed from earmark.subscriptions where feed = any|^delete from earmark.(podcasts|artwork) where feed = any/,
   "fetching: feeds that are due": /from earmark.podcasts\s+where next_at <= /,
@@ -24,10 +24,11 @@ const ELSEWHERE = {
     /^select user_id, (feed_url|id) from earmark.subscriptions where feed = |where user_id = any\(\$1::bigint\[\]\)/,
   "fetching: records of new feeds":
     /^select feed from earmark.podcasts where feed = any|^insert into earmark.podcasts .* unnest/s,
-  "fetching: all subscriptions, every hour": /where \(feed, user_id\) > /,
+  "fetching: all subscriptions and podcasts, every hour":
+    /where \(feed, user_id\) > |^select feed from earmark.podcasts where feed > /,
   "sweep: old removals of all users": /from earmark.removals\s+where removed_at < /,
   "sweep: all users":
-    /^delete from earmark.(credentials|limits|credential_users|audit_log) where (\(expires_at|moment|hash = any|acted_at)|^select user_id from earmark.erasures$/,
+    /^delete from earmark.(credentials|rate_limits|leases|commits|audit_log) where (expires_at|kind|moment|until|written_at|acted_at)|^select user_id from earmark.erasures$/,
   "doctor: nodes and shards, from the catalogue": /from pg_dist_node/,
   "metrics: a sample of users, and the number of podcasts": /as some_accounts|count\(\*\) filter/,
 };
