@@ -7,6 +7,7 @@ import { replaceControlCharacters } from "../src/util/control-characters.ts";
 import { isolate } from "../web/src/ui/isolate.ts";
 import { newToken, signIn, signUp } from "./support/accounts.ts";
 import { assertAccessible } from "./support/browser.ts";
+import { hold } from "./support/page.ts";
 import {
   accounts,
   assertFieldError,
@@ -248,7 +249,13 @@ describe("account", { concurrency: 3 }, () => {
       await assertFieldError(field(page, account.deleteConfirm), errors["wrong-password"]);
       assert.equal((await feedsOf(ann)).length, 2);
       await field(page, account.deleteConfirm).fill(ann.password);
+      const loads = await hold(page, `${server.url}/`);
+      // While the page is loaded again, it wants to read the changes, which must not abort that.
+      await page.evaluate(`addEventListener("beforeunload", () => setTimeout(() =>
+        document.dispatchEvent(new Event("visibilitychange", { bubbles: true }))))`);
       await button(dialog(page), account.delete).click();
+      await loads.next();
+      await loads.open();
       await button(page, account.create).waitFor();
       assert.doesNotMatch(await pageContents(page), new RegExp(`ann\\.example|${ann.name}`));
       const headers = { Authorization: `Bearer ${token}` };

@@ -169,8 +169,9 @@ storage.watch(LAST_USER, () => {
   else if (user) void noRetryClient.me().catch(() => {});
 });
 
-/** Called after signing out. */
+/** Called after signing out, before the page is loaded again. A request must not load it too: that would abort the first load. */
 export function forgetUser(): void {
+  isLeaving = true;
   writeLastUser(undefined);
 }
 
