@@ -6,8 +6,8 @@ import {
   type ArgumentsOf,
   Conflict,
   type Database,
+  type InsertStep,
   Key,
-  type NewRow,
   type ResultOf,
   type Sql,
   type Step,
@@ -15,7 +15,7 @@ import {
   type Work,
   type Write,
 } from "../shared/database.ts";
-import { TABLES } from "../shared/tables.ts";
+import { kindOf } from "../shared/tables.ts";
 import { admit } from "../sql/access.ts";
 import { WRITES } from "../sql/writes.ts";
 import {
@@ -56,7 +56,7 @@ export class Runner {
 
   async #execute(step: Step): Promise<unknown> {
     if (step.kind === "together") return Promise.all(step.works.map((work) => this.run(work)));
-    if (step.kind === "insert") return this.#insert(step.table, step.rows, step.skipsKnown);
+    if (step.kind === "insert") return this.#insert(step);
     const { sql, values, kind } = step;
     const statement = this.#toStatement(sql);
     if (statement === undefined) return kind === "all" ? [] : kind === "get" ? undefined : 0;
@@ -77,33 +77,28 @@ export class Runner {
   /**
    * Many rows are selected from the user's row of `lists`, so that a Citus coordinator sends them to the node that has it.
    */
-  async #insert(table: string, rows: readonly NewRow[], skipsKnown: boolean): Promise<number> {
-    const columns = Object.keys(rows[0] ?? {});
+  async #insert({ table, columns, rows, skipsKnown }: InsertStep): Promise<number> {
     const into = `insert into earmark.${table} (${columns.join(", ")})`;
     const end = skipsKnown ? "on conflict do nothing" : "";
-    const [first] = rows;
-    if (first !== undefined && rows.length === 1) {
+    const [first = []] = rows;
+    if (rows.length === 1) {
       const places = columns.map((_, index) => `$${index + 1}`).join(", ");
-      const values = columns.map((column) => first[column] ?? null);
-      return (await this.#send({ text: `${into} values (${places}) ${end}` }, values)).rowCount ?? 0;
+      return (await this.#send({ text: `${into} values (${places}) ${end}` }, first)).rowCount ?? 0;
     }
-    const others = columns.filter((column) => column !== "user_id");
-    const arrays = others.map((column, index) => `$${index + 2}::${ARRAYS[kindOf(table, column)]}`);
-    const text = `insert into earmark.${table} (user_id, ${others.join(", ")})
+    const given = columns
+      .map((name, index) => ({ name, kind: kindOf(table, name), values: rows.map((row) => row[index] ?? null) }))
+      .filter(({ name }) => name !== "user_id");
+    const arrays = given.map(({ kind }, index) => `$${index + 2}::${ARRAYS[kind]}`);
+    const text = `insert into earmark.${table} (user_id, ${given.map(({ name }) => name).join(", ")})
       select l.user_id, given.* from earmark.lists as l cross join unnest(${arrays.join(", ")}) as given
       where l.user_id = $1 ${end}`;
-    const values = others.map((column) => rows.map((row) => row[column] ?? null));
-    return (await this.#send({ text }, [first?.["user_id"] ?? null, ...values])).rowCount ?? 0;
+    const values = given.map((column) => (column.kind === "key" ? arrayOfKeys(column.values) : column.values));
+    const user = first[columns.indexOf("user_id")] ?? null;
+    return (await this.#send({ text }, [user, ...values])).rowCount ?? 0;
   }
 }
 
 const ARRAYS = { number: "bigint[]", text: "text[]", key: "uuid[]", bytes: "bytea[]" } as const;
-
-function kindOf(table: string, column: string): keyof typeof ARRAYS {
-  const found = TABLES.find(({ name }) => name === table)?.columns.find(([name]) => name === column);
-  if (found === undefined) throw new Error(`${table} has no column ${column}`);
-  return found[1];
-}
 
 const named = new Map<string, NamedStatement>();
 
@@ -116,10 +111,14 @@ function nameOnce(text: string): NamedStatement {
 function toPostgres(value: Value | readonly Value[]): unknown {
   if (value instanceof Key) return value.digits;
   if (!Array.isArray(value)) return value;
-  // One text, because the driver would escape each key of an array.
   return value.length > 0 && value.every((element) => element instanceof Key)
-    ? `{${value.map(({ digits }) => digits).join()}}`
+    ? arrayOfKeys(value.map(({ digits }) => digits))
     : value.map(toPostgres);
+}
+
+/** One text, because the driver would escape each key of an array. */
+function arrayOfKeys(digits: readonly unknown[]): string {
+  return `{${digits.join()}}`;
 }
 
 const IS_FIRST_ATTEMPT = `insert into earmark.commits (user_id, id, written_at) values ($1, $2, $3) on conflict do nothing`;

@@ -29,6 +29,8 @@ export function idOf(stored: unknown): string {
 export type Value = string | number | Uint8Array | Key | null;
 export type Row = Readonly<Record<string, unknown>>;
 export type NewRow = Readonly<Record<string, Value>>;
+/** The values of a new row, in the order of its columns, with keys as digits. */
+export type NewValues = readonly Exclude<Value, Key>[];
 
 /**
  * A statement. One text serves both engines if it is written for PostgreSQL, with tables as `earmark.NAME`, and uses only
@@ -46,8 +48,16 @@ export function prepared(sql: string | { readonly sqlite: string; readonly postg
 
 export type Step =
   | { readonly kind: "all" | "get" | "run"; readonly sql: Sql; readonly values: readonly (Value | readonly Value[])[] }
-  | { readonly kind: "insert"; readonly table: string; readonly rows: readonly NewRow[]; readonly skipsKnown: boolean }
+  | InsertStep
   | { readonly kind: "together"; readonly works: readonly Work<unknown>[] };
+
+export interface InsertStep {
+  readonly kind: "insert";
+  readonly table: string;
+  readonly columns: readonly string[];
+  readonly rows: readonly NewValues[];
+  readonly skipsKnown: boolean;
+}
 
 /**
  * Reads and writes in one transaction. A generator, so that nothing else can be awaited in it: SQLite runs it to its end at
@@ -76,14 +86,29 @@ export function* run(sql: Sql, ...values: readonly (Value | readonly Value[])[])
   return (yield { kind: "run", sql, values }) as number;
 }
 
-/** All rows have the same columns; more than one must belong to one user who has a list. */
+/** All rows have the same columns in the same order; more than one must belong to one user who has a list. */
 export function* insert(table: string, ...rows: readonly NewRow[]): Work<void> {
-  if (rows.length > 0) yield { kind: "insert", table, rows, skipsKnown: false };
+  yield* insertAll(table, rows, false);
 }
 
 /** Leaves out rows whose key is known. Returns the number of the others. */
 export function* insertNew(table: string, ...rows: readonly NewRow[]): Work<number> {
-  return rows.length === 0 ? 0 : ((yield { kind: "insert", table, rows, skipsKnown: true }) as number);
+  return yield* insertAll(table, rows, true);
+}
+
+function insertAll(table: string, rows: readonly NewRow[], skipsKnown: boolean): Work<number> {
+  const values = rows.map((row) => Object.values(row).map((value) => (value instanceof Key ? value.digits : value)));
+  return insertValues(table, Object.keys(rows[0] ?? {}), values, skipsKnown);
+}
+
+/** The same for many rows. */
+export function* insertValues(
+  table: string,
+  columns: readonly string[],
+  rows: readonly NewValues[],
+  skipsKnown: boolean,
+): Work<number> {
+  return rows.length === 0 ? 0 : ((yield { kind: "insert", table, columns, rows, skipsKnown }) as number);
 }
 
 /** Does work that does not depend on each other; on PostgreSQL in one round trip, in this order. */

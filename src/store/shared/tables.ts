@@ -244,6 +244,12 @@ export const TABLES: readonly Table[] = [
   },
 ];
 
+export function kindOf(table: string, column: string): Table["columns"][number][1] {
+  const found = TABLES.find(({ name }) => name === table)?.columns.find(([name]) => name === column);
+  if (found === undefined) throw new Error(`${table} has no column ${column}`);
+  return found[1];
+}
+
 /** A key that sorts before all others. No hash is all zeros. */
 export function keyBeforeAll(table: Table): readonly Value[] {
   return table.columns.slice(0, table.keyColumns).map(([, kind]) => FIRST[kind]);

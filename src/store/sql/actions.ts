@@ -13,9 +13,9 @@ import {
   all,
   digitsOf,
   get,
-  insertNew,
+  insertValues,
   key,
-  type NewRow,
+  type NewValues,
   run,
   type Sql,
   together,
@@ -63,25 +63,30 @@ function toAction(row: ActionRow): StoredAction {
   };
 }
 
-function toRow(user: UserId, actionKey: string, action: StoredAction): NewRow {
+const ALL_COLUMNS = [
+  ...["user_id", "sequence", "feed", "episode", "kind", "podcast", "media_url", "guid", "device"],
+  ...["position", "started", "total", "acted_at", "beaten_at", "beaten_position"],
+];
+
+function toValues(user: UserId, actionKey: string, action: StoredAction): NewValues {
   const { feed, episode, kind } = splitActionKey(actionKey);
-  return {
-    user_id: user,
-    sequence: action.sequence,
-    feed: key(feed),
-    episode: key(episode),
+  return [
+    user,
+    action.sequence,
+    feed,
+    episode,
     kind,
-    podcast: action.podcast,
-    media_url: action.episode,
-    guid: action.guid ?? "",
-    device: action.device ?? "",
-    position: action.position ?? NONE,
-    started: action.started ?? NONE,
-    total: action.total ?? NONE,
-    acted_at: action.actedAt.getTime(),
-    beaten_at: action.superseded?.actedAt.getTime() ?? NONE,
-    beaten_position: action.superseded?.position ?? NONE,
-  };
+    action.podcast,
+    action.episode,
+    action.guid ?? "",
+    action.device ?? "",
+    action.position ?? NONE,
+    action.started ?? NONE,
+    action.total ?? NONE,
+    action.actedAt.getTime(),
+    action.superseded?.actedAt.getTime() ?? NONE,
+    action.superseded?.position ?? NONE,
+  ];
 }
 
 export function* lastActionSequence(user: UserId): Work<number> {
@@ -113,8 +118,8 @@ export function* addActions(user: UserId, actions: readonly KeyedAction[]): Work
 
 /** False if the key of one is stored already. */
 function* insertActions(user: UserId, byKey: ReadonlyMap<string, StoredAction>): Work<boolean> {
-  const rows = [...byKey].map(([actionKey, action]) => toRow(user, actionKey, action));
-  return (yield* insertNew("episode_actions", ...rows)) === rows.length;
+  const rows = [...byKey].map(([actionKey, action]) => toValues(user, actionKey, action));
+  return (yield* insertValues("episode_actions", ALL_COLUMNS, rows, true)) === rows.length;
 }
 
 const FIND_ONE: Sql = {

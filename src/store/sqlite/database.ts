@@ -4,14 +4,15 @@ import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import {
   type ArgumentsOf,
   type Database,
+  type InsertStep,
   Key,
-  type NewRow,
   type ResultOf,
   type Sql,
   type Step,
   type Value,
   type Work,
 } from "../shared/database.ts";
+import { kindOf } from "../shared/tables.ts";
 import type { WRITES } from "../sql/writes.ts";
 import { callerOf, type Job, type JobResult } from "./jobs.ts";
 
@@ -65,7 +66,7 @@ export class Runner {
 
   #execute(step: Step): unknown {
     if (step.kind === "together") return step.works.map((work) => this.run(work));
-    if (step.kind === "insert") return this.#insert(step.table, step.rows, step.skipsKnown);
+    if (step.kind === "insert") return this.#insert(step);
     const { sql, values, kind } = step;
     const statement = this.#prepare(sql);
     const index = statement?.hasAny === true ? values.findIndex(Array.isArray) : -1;
@@ -88,13 +89,14 @@ export class Runner {
     return prepared;
   }
 
-  #insert(table: string, rows: readonly NewRow[], skipsKnown: boolean): number {
-    const columns = Object.keys(rows[0] ?? {});
-    const places = columns.map((_, index) => `$${index + 1}`);
+  #insert({ table, columns, rows, skipsKnown }: InsertStep): number {
+    const places = columns.map((column, index) =>
+      kindOf(table, column) === "key" ? `unhex($${index + 1})` : `$${index + 1}`,
+    );
     const end = skipsKnown ? " on conflict do nothing" : "";
     const statement = this.#prepare(`insert into ${table} (${columns.join()}) values (${places.join()})${end}`);
     let inserted = 0;
-    for (const row of rows) inserted += statement?.run(columns.map((column) => toSqlite(row[column] ?? null))) ?? 0;
+    for (const row of rows) inserted += statement?.run(row) ?? 0;
     return inserted;
   }
 }
