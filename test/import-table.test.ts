@@ -52,7 +52,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     src/podcasts src/store src/util node:crypto node:timers/promises`,
   "src/http/apps": `
     src/accounts src/apps src/errors src/http/api src/http/auth src/http/wire src/lists src/opml src/util
-    node:timers/promises`,
+    node:http node:timers/promises`,
   "src/http": `
     src/accounts src/apps src/config src/errors src/http/api src/http/apps src/http/auth src/http/page
     src/http/wire src/jsonapi src/opml src/podcasts src/store src/util pino prom-client node:events

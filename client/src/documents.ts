@@ -18,6 +18,7 @@ export interface SubscriptionResource {
     readonly user_subscribed_at: string;
     readonly title?: string;
     readonly folders?: readonly string[];
+    readonly former_feed_urls?: readonly string[];
   };
 }
 export interface CredentialResource {
@@ -85,7 +86,7 @@ export function readDocument<Document, Value>(text: string, reader: (document: D
 }
 
 export function readSubscription({ id, attributes }: SubscriptionResource, podcast?: Podcast): Subscription {
-  const { feed_url: feedUrl, user_subscribed_at, title, folders } = attributes;
+  const { feed_url: feedUrl, user_subscribed_at, title, folders, former_feed_urls: formerFeedUrls } = attributes;
   const subscribedAt = new Date(user_subscribed_at);
   if (typeof feedUrl !== "string" || Number.isNaN(+subscribedAt)) throw Error();
   return {
@@ -94,6 +95,7 @@ export function readSubscription({ id, attributes }: SubscriptionResource, podca
     subscribedAt,
     ...(title && { title }),
     ...(folders && { folders }),
+    ...(formerFeedUrls && { formerFeedUrls }),
     ...(podcast && { podcast }),
   };
 }
@@ -181,9 +183,13 @@ export function readError(error: ErrorResource): ErrorObject {
 
 export function writeOperation(operation: Operation): object {
   const { op, id } = operation;
-  if (op === "remove") return { op, ref: { type: "subscription", id } };
+  if (op === "remove") {
+    const { mergeInto } = operation;
+    return { op, ref: { type: "subscription", id }, ...(mergeInto && { meta: { merge_into: mergeInto } }) };
+  }
   const { feedUrl: feed_url, title, folders } = operation;
-  return { op, data: { type: "subscription", id, attributes: { feed_url, title, folders } } };
+  const former = op === "update" ? { former_feed_urls: operation.formerFeedUrls } : {};
+  return { op, data: { type: "subscription", id, attributes: { feed_url, title, folders, ...former } } };
 }
 
 export function readDate(text: string | null | undefined): Date | null {

@@ -38,6 +38,8 @@ export interface Subscription {
   readonly title?: string | undefined;
   /** Paths such as `News/Tech`. */
   readonly folders?: readonly string[] | undefined;
+  /** URLs that the feed had before, newest first. Each of them still finds the subscription. */
+  readonly formerFeedUrls?: readonly string[] | undefined;
   /** Only if requested with `include`. */
   readonly podcast?: Podcast | undefined;
 }
@@ -84,12 +86,15 @@ export interface Update {
   readonly feedUrl?: string | undefined;
   readonly title?: string | null | undefined;
   readonly folders?: readonly string[] | null | undefined;
+  /** Null forgets them. */
+  readonly formerFeedUrls?: null | undefined;
 }
 
 export type Operation =
   | ({ readonly op: "add" } & Pick<Subscription, "id" | "feedUrl" | "title" | "folders">)
   | ({ readonly op: "update" } & Update)
-  | { readonly op: "remove"; readonly id: string };
+  /** With `mergeInto`, another subscription takes over its URLs and its episode actions. */
+  | { readonly op: "remove"; readonly id: string; readonly mergeInto?: string | undefined };
 
 /** The result of one operation. `subscription` is null after a removal. */
 export type OperationResult =

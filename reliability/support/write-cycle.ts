@@ -121,7 +121,7 @@ const STEPS_BY_NAME: Readonly<Record<string, Step>> = {
         ...rest,
       }),
     );
-    const spellings = [{ normalizedUrl: feed, url: `${url}/`, installation: PHONE.key }];
+    const spellings = [{ normalizedUrl: feed, url: `${url}/`, installation: PHONE.key, listSequence: 1 }];
     const progress = { kind: "actions", actions } as const;
     const record = { kind: "actions", installation: PHONE, progress, spellings, devices: ["tablet"] } as const;
     return store.apps.recordSync(owner, record, at);

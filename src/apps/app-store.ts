@@ -47,6 +47,24 @@ export interface Spelling {
   readonly url: string;
   /** Key of the installation; empty for a spelling that the server itself used. */
   readonly installation: string;
+  /** Sequence number of the list after that. */
+  readonly listSequence: number;
+}
+
+/** A feed of which all actions are due again to an installation. */
+export interface Resend {
+  /** Key of the feed of actions (`actionFeedKey`). */
+  readonly feed: string;
+  readonly sequence: number;
+}
+
+/** Under which URL an installation gets the actions of a feed that has moved. */
+export interface MovedFeed {
+  /** Keys of the feed's URLs, by which actions may have been stored. */
+  readonly keys: readonly string[];
+  /** The key by which they are stored. */
+  readonly key: string;
+  readonly url: string;
 }
 
 /** What a poll or an upload records, in one transaction. */
@@ -56,6 +74,10 @@ export interface SyncRecord {
   /** Uploaded actions get their sequence numbers from the store. */
   readonly progress: Progress | { readonly kind: "actions"; readonly actions: readonly KeyedAction[] };
   readonly spellings: readonly Spelling[];
+  /** Recorded spellings of feeds that the installation has added again. */
+  readonly reused?: readonly Spelling[];
+  /** URLs of feeds that the installation gets: all their actions are due to it. */
+  readonly newFeeds?: readonly string[];
   /** Devices that the actions name. */
   readonly devices: readonly string[];
 }
@@ -83,6 +105,10 @@ export interface AppStore {
   actionPage(user: UserId, range: PageRange & { readonly feed: string | undefined }): Promise<ActionPage>;
   /** In the order of their ids. */
   devices(user: UserId): Promise<readonly Device[]>;
+  /** Those with a sequence number after the given one. */
+  resends(user: UserId, installation: string, after: number): Promise<readonly Resend[]>;
+  /** The listed feeds that have moved, as an installation knows them. */
+  movedFeeds(user: UserId, installation: string): Promise<readonly MovedFeed[]>;
   /** Creates the device of the installation if it is new, and applies the changes. */
   saveDevice(caller: Caller, installation: Installation, changes: DeviceChanges, at: Date): Promise<void>;
   /** False if there is no such device. */
@@ -100,6 +126,7 @@ export interface ActionRange {
   readonly after: number;
   readonly upTo: number;
   readonly limit: number;
+  /** Key of the feed of actions. */
   readonly feed: string | undefined;
 }
 

@@ -1,4 +1,4 @@
-import { isTooLong, readFeedUrl } from "../lists/feed-url.ts";
+import { feedKeyHex, isTooLong, readFeedUrl } from "../lists/feed-url.ts";
 
 export const ACTION_KINDS = ["play", "download", "delete", "new", "flattr"] as const;
 export type ActionKind = (typeof ACTION_KINDS)[number];
@@ -154,6 +154,11 @@ export function feedKeyOf(url: string): string | undefined {
   if (isTooLong(trimmed)) return undefined;
   const parsed = readFeedUrl(trimmed.replaceAll(/\s/g, encodeURIComponent));
   return parsed.kind === "valid" ? percentDecode(parsed.normalizedUrl) : undefined;
+}
+
+/** The key under which actions of the feed with this URL are stored, unless it has moved. */
+export function actionFeedKey(url: string): string {
+  return feedKeyHex(feedKeyOf(url) ?? "");
 }
 
 /** `feedKeyOf` with a cache, for many URLs of which most repeat. */

@@ -7,7 +7,13 @@ const NOW = 1_000_000;
 const seenUpTo = (sequence: number): Seen => ({ sequence, since: 0, from: 0 });
 const mark = (stamp: number, sequence: number): Mark => ({ stamp, sequence });
 const covered = (sequence: number) => ({ kind: "poll", since: 5, from: 0, covered: sequence }) as const;
-const state = (marks: readonly Mark[], seen?: Seen) => ({ sequence: 99, seen, marks, deviceSyncedAt: undefined });
+const state = (marks: readonly Mark[], seen?: Seen) => ({
+  sequence: 99,
+  seen,
+  marks,
+  hasMoves: false,
+  deviceSyncedAt: undefined,
+});
 
 test("marks: nothing issued yet → the server's time in seconds", () => {
   assert.deepEqual(advance({ marks: [], seen: undefined }, covered(0), AT), {

@@ -24,6 +24,8 @@ export interface SyncState {
    * newest that is not after the timestamp of the request.
    */
   readonly marks: readonly Mark[];
+  /** Whether the list has feeds that have moved. */
+  readonly hasMoves: boolean;
   /** When the client's device last synced; undefined if it is new. */
   readonly deviceSyncedAt: Date | undefined;
 }

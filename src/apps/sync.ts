@@ -1,9 +1,10 @@
 import type { Caller, UserId } from "../accounts/caller.ts";
 import type { ChangeRows } from "../lists/changes.ts";
-import { type ChangeKinds, type FeedChangesPage, readFeedChanges } from "../lists/changes.ts";
-import { readFeedUrl } from "../lists/feed-url.ts";
+import { type AddedFeed, type ChangeKinds, type FeedChangesPage, readFeedChanges } from "../lists/changes.ts";
+import { feedKeyHex, readFeedUrl } from "../lists/feed-url.ts";
 import { readUploads, toAddition } from "../lists/imports.ts";
 import { type SubscriptionStore, subscriptionBatches } from "../lists/list-store.ts";
+import type { Told } from "../lists/moves.ts";
 import type { Addition, Change, Subscription, SubscriptionKey } from "../lists/subscription.ts";
 import type { PageRange } from "../util/page-range.ts";
 import { forEachInTurns, slicesOf, yieldTurn } from "../util/turns.ts";
@@ -17,6 +18,7 @@ import {
   type SyncRecord,
 } from "./app-store.ts";
 import {
+  actionFeedKey,
   type EpisodeAction,
   feedKeyOf,
   isWebUrl,
@@ -56,6 +58,14 @@ export interface UploadResult {
   readonly rewritten: readonly (readonly [sent: string, stored: string])[];
 }
 
+/** What an upload adds. */
+interface UploadedFeeds {
+  /** By normalized URL. */
+  readonly lastSentOf: ReadonlyMap<string, string>;
+  readonly rewritten: Map<string, string>;
+  readonly hasMoves: boolean;
+}
+
 /** How many rows are read or written at a time, so that other requests are handled in between. */
 const BATCH = 1_000;
 /** Rows with feed URLs, which may be long. */
@@ -81,30 +91,61 @@ export class AppSync {
     const { from, known } = startOf(state, since);
     const covered = state.sequence;
     const isLong = covered - from > BATCH;
-    const read = (kinds: ChangeKinds) => readFeedChanges(this.#store, user, { from, upTo: covered }, kinds);
-    const record = (progress: Progress, spellings: readonly Spelling[]) =>
-      this.#recordSync(caller, { kind: "feeds", installation, progress, spellings }, state, at);
+    const told = await this.#tell(caller, installation, state, { since, from }, at);
+    const tracked = new Set(told.tracked);
+    const read = (kinds: ChangeKinds) =>
+      mapPages(readFeedChanges(this.#store, user, { from, upTo: covered }, kinds), (page) =>
+        withoutFeeds(page, tracked),
+      );
+    const record = (progress: Progress, spellings: readonly Spelling[], newFeeds: readonly string[]) =>
+      this.#recordSync(caller, { kind: "feeds", installation, progress, spellings, newFeeds }, state, at);
     const received = { kind: "poll", since, from, covered } as const;
+    // Actions of feeds that it gets are due again: it may have deleted them with a feed that was removed.
+    const toNew = (add: readonly AddedFeed[]) =>
+      add.flatMap(({ feedUrl, addedSequence }) => (addedSequence > (state.seen?.sequence ?? covered) ? feedUrl : []));
     if (isLong) {
+      // Without progress: the client may stop reading.
+      const recordPart = (spellings: readonly Spelling[], newFeeds: readonly string[]) =>
+        spellings.length + newFeeds.length > 0
+          ? record({ kind: "upload", before: UNSEEN, after: UNSEEN }, spellings, newFeeds)
+          : undefined;
+      const findAdditions = async ({ add }: FeedChangesPage) => {
+        await recordPart([], toNew(add));
+        return add.map(({ feedUrl }) => feedUrl);
+      };
       const findRemovals = async ({ removals }: FeedChangesPage) => {
         const { remove, outdated } = await this.#dueRemovals(user, installation, removals, known);
-        // Without progress: the client may stop reading.
-        if (outdated.length > 0) await record({ kind: "upload", before: UNSEEN, after: UNSEEN }, outdated);
+        await recordPart(outdated, []);
         return remove;
       };
       return {
-        add: mapPages(read({ added: true, removed: false }), ({ add }) => add),
-        remove: since === 0 ? [] : mapPages(read({ added: false, removed: true }), findRemovals),
+        add: startWith(told.add, mapPages(read({ added: true, removed: false }), findAdditions)),
+        remove:
+          since === 0 ? [] : startWith(told.remove, mapPages(read({ added: false, removed: true }), findRemovals)),
         isLong,
-        timestamp: () => record(received, []),
+        timestamp: () => record(received, [], []),
       };
     }
     const pages: FeedChangesPage[] = [];
     for await (const page of read({ added: true, removed: since > 0 })) pages.push(page);
     const removals = pages.flatMap((page) => page.removals);
     const { remove, outdated } = await this.#dueRemovals(user, installation, removals, known);
-    const timestamp = await record(received, outdated);
-    return { add: pages.map(({ add }) => add), remove: [remove], isLong, timestamp: async () => timestamp };
+    const added = pages.flatMap(({ add }) => add);
+    const timestamp = await record(received, outdated, toNew(added));
+    const add = [told.add, added.map(({ feedUrl }) => feedUrl)];
+    return { add, remove: [told.remove, remove], isLong, timestamp: async () => timestamp };
+  }
+
+  /** What the client is told of feeds that have moved, which is more than what happened to the list. */
+  #tell(
+    caller: Caller,
+    { key }: Installation,
+    { hasMoves, sequence }: SyncState,
+    { since, from }: { readonly since: number; readonly from: number },
+    at: Date,
+  ): Promise<Told> | Told {
+    if (!hasMoves || (since > 0 && sequence === from)) return { add: [], remove: [], tracked: [] };
+    return this.#store.move(caller, { kind: "tell", client: key, since, from }, at);
   }
 
   /**
@@ -141,12 +182,28 @@ export class AppSync {
         const recorded = [...spelled];
         for (const url of urls) {
           if (url === listed.feedUrl || spelledUrls.has(url) || isFull(recorded)) continue;
-          recorded.push({ normalizedUrl, url, installation: "" });
+          recorded.push({ normalizedUrl, url, installation: "", listSequence: 0 });
         }
         outdated.push(...recorded.slice(spelled.length));
       }
     }
     return { remove: [...remove], outdated };
+  }
+
+  /** The list with the URLs that the client has. It is recorded that the client gets all of it. */
+  async wholeList(
+    caller: Caller,
+    installation: Installation,
+    pages: AsyncGenerator<readonly Subscription[]>,
+    at: Date,
+  ): Promise<AsyncGenerator<readonly Subscription[]>> {
+    const state = await this.#store.apps.state(caller.user, "feeds", installation, 0);
+    await this.#tell(caller, installation, state, { since: 0, from: 0 }, at);
+    const progress = { kind: "poll", since: 0, from: 0, covered: state.sequence } as const;
+    await this.#recordSync(caller, { kind: "feeds", installation, progress }, state, at);
+    const { rename } = await this.#movedFeeds(caller.user, installation.key, state);
+    const toOwn = (item: Subscription) => ({ ...item, feedUrl: rename({ podcast: item.feedUrl }).podcast });
+    return state.hasMoves ? mapPages(pages, (items) => items.map(toOwn)) : pages;
   }
 
   /** Adds, then removes. A feed in both, spelled differently, stays: the app has only changed its URL. */
@@ -157,6 +214,7 @@ export class AppSync {
     at: Date,
   ): Promise<UploadResult> {
     const { user } = caller;
+    const client = installation.key;
     const state = await this.#store.apps.state(user, "feeds", installation, 0);
     const rewritten = new Map<string, string>();
     const uploads = await readUploads(add);
@@ -169,51 +227,94 @@ export class AppSync {
       lastSentOf.set(normalizedUrl, sent);
     });
     const listed = await this.#find(user, [...firstUrlOf.keys()]);
-    const removed = await this.#feedsToRemove(user, remove, lastSentOf, rewritten);
+    const removed = await this.#feedsToRemove(user, remove, { lastSentOf, rewritten, hasMoves: state.hasMoves });
     const changes: Change[] = [];
-    await forEachInTurns(uploads, ({ normalizedUrl, url }) => {
-      const isNew = normalizedUrl !== undefined && !listed.has(normalizedUrl);
-      if (isNew && firstUrlOf.get(normalizedUrl) === url) changes.push(toAddition(url) as Addition);
+    await forEachInTurns(uploads, ({ sent, normalizedUrl, url }) => {
+      if (normalizedUrl === undefined) return;
+      const known = listed.get(normalizedUrl);
+      // A former URL: the app may replace it by the current one.
+      if (known !== undefined && normalizedUrlOf(known.feedUrl) !== normalizedUrl) rewritten.set(sent, known.feedUrl);
+      // What an app has of a feed that has moved is recorded with the list.
+      const isChange = known === undefined || state.hasMoves;
+      if (isChange && firstUrlOf.get(normalizedUrl) === url) changes.push({ ...(toAddition(url) as Addition), client });
     });
-    for (const normalizedUrl of removed) changes.push({ kind: "remove-feed", normalizedUrl });
-    const { refused, progress } = await this.#applyChanges(caller, changes, state.sequence, at);
+    for (const normalizedUrl of removed) changes.push({ kind: "remove-feed", normalizedUrl, client });
+    const { refused, added, progress } = await this.#applyChanges(caller, changes, state.sequence, at);
     const spellings: Spelling[] = [];
     await forEachInTurns(uploads, ({ sent, url, normalizedUrl }) => {
       if (normalizedUrl === undefined) return;
       if (refused.has(normalizedUrl)) rewritten.set(sent, "");
-      else spellings.push({ normalizedUrl, url, installation: installation.key });
+      else spellings.push({ normalizedUrl, url, installation: client, listSequence: Math.max(progress.after, 0) });
     });
+    const unrecorded = await findUnrecorded(this.#store.apps, user, spellings);
+    const isReused = (spelling: Spelling) => added.has(spelling.normalizedUrl) && !unrecorded.includes(spelling);
     const record = {
       kind: "feeds",
       installation,
       progress,
-      spellings: await findUnrecorded(this.#store.apps, user, spellings),
+      spellings: unrecorded,
+      reused: spellings.filter(isReused),
+      newFeeds: [...added.values()],
     } as const;
     return { timestamp: await this.#recordSync(caller, record, state, at), rewritten: [...rewritten] };
   }
 
-  /** Replaces the list with the uploaded one. Feeds that others add at the same time stay. */
+  /**
+   * Replaces the list with the uploaded one. Feeds that the client has not seen stay, also those that others add at the
+   * same time.
+   */
   async replaceFeeds(
     caller: Caller,
     installation: Installation,
     urls: readonly string[],
     at: Date,
   ): Promise<UploadResult> {
+    const { user } = caller;
     const kept = new Set<string>();
-    await forEachInTurns(urls, (url) => kept.add(feedKeyOf(url) ?? ""));
+    const feeds = new Set<string>();
+    await forEachInTurns(urls, (url) => {
+      kept.add(feedKeyOf(url) ?? "");
+      feeds.add(feedKeyHex(normalizedUrlOf(url.trim())));
+    });
+    const state = await this.#store.apps.state(user, "feeds", installation, 0);
+    const told = state.hasMoves
+      ? await this.#store.move(caller, { kind: "keep", client: installation.key, feeds: [...feeds] }, at)
+      : undefined;
+    const tracked = new Set(told?.tracked);
+    const unseen = await this.#findUnseen(user, installation, state);
     const remove: string[] = [];
-    for await (const items of subscriptionBatches(this.#store, caller.user)) {
-      await forEachInTurns(items, ({ feedUrl }) => kept.has(feedKeyOf(feedUrl) ?? "") || remove.push(feedUrl));
+    for await (const items of subscriptionBatches(this.#store, user)) {
+      await forEachInTurns(items, ({ feedUrl }) => {
+        const normalizedUrl = normalizedUrlOf(feedUrl);
+        if (kept.has(feedKeyOf(feedUrl) ?? "") || unseen.has(normalizedUrl) || tracked.has(feedKeyHex(normalizedUrl)))
+          return;
+        remove.push(feedUrl);
+      });
     }
     return this.changeFeeds(caller, installation, { add: urls, remove }, at);
+  }
+
+  /** The listed feeds, normalized, that were added since the client's last poll by others. */
+  async #findUnseen(user: UserId, { key }: Installation, { sequence, seen }: SyncState): Promise<ReadonlySet<string>> {
+    const from = seen?.sequence ?? 0;
+    const unseen = new Map<string, number>();
+    const kinds = { added: true, removed: false };
+    for await (const { add } of readFeedChanges(this.#store, user, { from, upTo: sequence }, kinds)) {
+      for (const { feedUrl, addedSequence } of add)
+        if (addedSequence > from) unseen.set(normalizedUrlOf(feedUrl), addedSequence);
+    }
+    for (const spellings of (await readSpellings(this.#store.apps, user, [...unseen.keys()])).values()) {
+      for (const { normalizedUrl, installation, listSequence } of spellings)
+        if (installation === key && listSequence >= (unseen.get(normalizedUrl) ?? 0)) unseen.delete(normalizedUrl);
+    }
+    return new Set(unseen.keys());
   }
 
   /** The normalized URLs to remove: those in the list, or among the ones that this upload adds. */
   async #feedsToRemove(
     user: UserId,
     remove: readonly string[],
-    lastSentOf: ReadonlyMap<string, string>,
-    rewritten: Map<string, string>,
+    { lastSentOf, rewritten, hasMoves }: UploadedFeeds,
   ): Promise<readonly string[]> {
     const requested = await readUploads(remove);
     const valid = requested.flatMap(({ normalizedUrl }) => normalizedUrl ?? []);
@@ -230,6 +331,8 @@ export class AppSync {
       const found = byKey.get(feedKeyOf(sent) ?? "");
       if (found === undefined && normalizedUrl === undefined) rewritten.set(sent, "");
       if (found !== undefined && !lastSentOf.has(found)) removed.add(found);
+      // It may be a URL that a listed feed leads to.
+      if (found === undefined && normalizedUrl !== undefined && hasMoves) removed.add(normalizedUrl);
     });
     return [...removed];
   }
@@ -251,13 +354,21 @@ export class AppSync {
     changes: readonly Change[],
     sequence: number,
     at: Date,
-  ): Promise<{ readonly refused: ReadonlySet<string>; readonly progress: Upload }> {
+  ): Promise<{
+    readonly refused: ReadonlySet<string>;
+    readonly added: ReadonlyMap<string, string>;
+    readonly progress: Upload;
+  }> {
     const refused = new Set<string>();
+    /** URLs by normalized URL. */
+    const added = new Map<string, string>();
     let progress: Upload | undefined;
     for (let start = 0; start < changes.length; start += BATCH) {
       const batch = changes.slice(start, start + BATCH);
       const { outcomes, sequenceBefore, sequence: after } = await this.#store.change(caller, batch, at);
       for (const [index, outcome] of outcomes.entries()) {
+        const change = batch[index];
+        if (outcome.kind === "done" && change?.kind === "add") added.set(change.normalizedUrl, change.feedUrl);
         if (outcome.kind === "refused" && (outcome.code === "id-in-use" || outcome.code === "quota-exceeded"))
           refused.add((batch[index] as Addition).normalizedUrl);
       }
@@ -266,7 +377,7 @@ export class AppSync {
       const before = isContiguous ? (progress?.before ?? sequenceBefore) : UNSEEN;
       progress = { kind: "upload", before, after };
     }
-    return { refused, progress: progress ?? { kind: "upload", before: sequence, after: sequence } };
+    return { refused, added, progress: progress ?? { kind: "upload", before: sequence, after: sequence } };
   }
 
   /** Actions uploaded since that timestamp; only those of one feed, if given. */
@@ -279,9 +390,12 @@ export class AppSync {
   ): Promise<ActionChanges> {
     const { user } = caller;
     const state = await this.#store.apps.state(user, "actions", installation, since);
-    const feed = podcast === undefined ? undefined : feedKeyOf(podcast);
     const { from } = startOf(state, since);
-    const upTo = podcast === undefined || feed !== undefined ? state.sequence : from;
+    const upTo = podcast === undefined || feedKeyOf(podcast) !== undefined ? state.sequence : from;
+    const moved = await this.#movedFeeds(user, installation.key, state);
+    const feed = podcast === undefined ? undefined : moved.keyOf(podcast);
+    const resends = upTo > from ? await this.#store.apps.resends(user, installation.key, from) : [];
+    const again = new Set(resends.map((resend) => resend.feed).filter((each) => feed === undefined || each === feed));
     // With a filter, the client does not receive everything.
     const progress: Progress =
       podcast === undefined
@@ -289,22 +403,55 @@ export class AppSync {
         : { kind: "upload", before: UNSEEN, after: state.sequence };
     const timestamp = await this.#recordSync(caller, { kind: "actions", installation, progress }, state, at);
     // Actions that are replaced while the pages are read get a higher number, so the next request returns them.
-    return { pages: this.#actions(user, from, upTo, feed), isLong: upTo - from > BATCH, timestamp };
+    const pages = this.#actionsAndResends(user, { from, upTo, feed, again }, moved);
+    return { pages, isLong: upTo - from > BATCH || again.size > 0, timestamp };
+  }
+
+  /** First all actions of the feeds of which all are due again. */
+  async *#actionsAndResends(
+    user: UserId,
+    { from, upTo, feed, again }: ActionsToSend,
+    moved: MovedFeeds,
+  ): AsyncGenerator<readonly StoredAction[]> {
+    for (const each of again)
+      for await (const actions of this.#actions(user, 0, upTo, each)) yield actions.map(moved.rename);
+    for await (const actions of this.#actions(user, from, upTo, feed))
+      yield actions.filter(({ podcast }) => !again.has(moved.keyOf(podcast))).map(moved.rename);
+  }
+
+  /** Feeds of actions by their URLs, and actions under the URLs that an installation has. */
+  async #movedFeeds(user: UserId, installation: string, { hasMoves, sequence }: SyncState): Promise<MovedFeeds> {
+    const feeds = hasMoves && sequence > 0 ? await this.#store.apps.movedFeeds(user, installation) : [];
+    const byKey = new Map(feeds.flatMap((feed) => feed.keys.map((key) => [key, feed] as const)));
+    const keys = new Map<string, string>();
+    const keyOf = (url: string) => {
+      const known = keys.get(url) ?? actionFeedKey(url);
+      keys.set(url, known);
+      return byKey.get(known)?.key ?? known;
+    };
+    const rename = <Action extends Pick<EpisodeAction, "podcast">>(action: Action): Action => {
+      const feed = byKey.size === 0 ? undefined : byKey.get(keyOf(action.podcast));
+      return feed === undefined ? action : { ...action, podcast: feed.url };
+    };
+    return { keyOf, rename };
   }
 
   /** All actions of a user, in the order of their uploads. `afterBatch`: see `subscriptionBatches`. */
   async *everyAction(user: UserId, afterBatch?: () => unknown): AsyncGenerator<readonly StoredAction[]> {
-    const { sequence } = await this.#store.apps.state(user, "actions", { key: "", device: undefined }, 0);
-    for await (const actions of this.#actions(user, 0, sequence, undefined)) {
+    const state = await this.#store.apps.state(user, "actions", NOBODYS, 0);
+    const moved = await this.#movedFeeds(user, NOBODYS.key, state);
+    for await (const actions of this.#actions(user, 0, state.sequence, undefined)) {
       await afterBatch?.();
-      yield actions;
+      yield actions.map(moved.rename);
     }
   }
 
   /** One page of actions; only those of one feed, if given. */
-  actionPage(user: UserId, range: PageRange, podcast: string | undefined): Promise<ActionPage> {
-    const feed = podcast === undefined ? undefined : (feedKeyOf(podcast) ?? "");
-    return this.#store.apps.actionPage(user, { ...range, feed });
+  async actionPage(user: UserId, range: PageRange, podcast: string | undefined): Promise<ActionPage> {
+    const moved = await this.#movedFeeds(user, NOBODYS.key, await this.#store.apps.state(user, "actions", NOBODYS, 0));
+    const feed = podcast === undefined ? undefined : moved.keyOf(podcast);
+    const { items, total } = await this.#store.apps.actionPage(user, { ...range, feed });
+    return { items: items.map(moved.rename), total };
   }
 
   async *#actions(
@@ -355,7 +502,17 @@ export class AppSync {
       timestamp = await this.#store.apps.recordSync(caller, record, at);
     }
     timestamp ??= await this.#recordSync(caller, { kind: "actions", installation, progress }, state, at);
+    if (state.hasMoves) await this.#actOn(caller, installation, actions, at);
     return { timestamp, rewritten: [...rewritten] };
+  }
+
+  /** Which URLs of feeds that have moved an app uses says which ones it has. */
+  async #actOn(caller: Caller, { key }: Installation, actions: readonly KeyedAction[], at: Date): Promise<void> {
+    const urls = [...new Set(actions.map(({ podcast }) => podcast))];
+    for await (const some of slicesOf(urls, BATCH)) {
+      const feeds = some.map((url) => ({ feed: feedKeyHex(normalizedUrlOf(url)), url }));
+      await this.#store.move(caller, { kind: "act", client: key, feeds }, at);
+    }
   }
 
   /** The timestamp for the client. Writes nothing if nothing is new, as for most polls. */
@@ -366,10 +523,12 @@ export class AppSync {
     at: Date,
   ): Promise<number> {
     const { timestamp, newMark, newSeen } = advance(state, record.progress, at);
-    const { spellings = [], devices = [], installation } = record;
+    const { spellings = [], reused = [], newFeeds = [], devices = [], installation } = record;
     const age = at.getTime() - (state.deviceSyncedAt?.getTime() ?? Number.NEGATIVE_INFINITY);
     const isDeviceFresh = installation.device === undefined || age < TOUCH_MS;
-    if (newMark === undefined && newSeen === undefined && spellings.length === 0 && isDeviceFresh) return timestamp;
+    const hasNews =
+      newMark !== undefined || newSeen !== undefined || spellings.length + reused.length + newFeeds.length > 0;
+    if (!hasNews && isDeviceFresh) return timestamp;
     return this.#store.apps.recordSync(caller, { ...record, spellings, devices }, at);
   }
 
@@ -385,12 +544,46 @@ export class AppSync {
   }
 }
 
+/** Without feeds that are in the set of keys. */
+function withoutFeeds(page: FeedChangesPage, feeds: ReadonlySet<string>): FeedChangesPage {
+  if (feeds.size === 0) return page;
+  const isOther = ({ feedUrl }: { readonly feedUrl: string }) => !feeds.has(feedKeyHex(normalizedUrlOf(feedUrl)));
+  return { add: page.add.filter(isOther), removals: page.removals.filter(isOther) };
+}
+
+function normalizedUrlOf(url: string): string {
+  const parsed = readFeedUrl(url);
+  return parsed.kind === "valid" ? parsed.normalizedUrl : "";
+}
+
+async function* startWith<T>(first: readonly T[], pages: AsyncIterable<readonly T[]>): AsyncGenerator<readonly T[]> {
+  yield first;
+  yield* pages;
+}
+
 async function* mapPages<From, To>(
   pages: AsyncIterable<From>,
   map: (page: From) => To | Promise<To>,
 ): AsyncGenerator<To> {
   for await (const page of pages) yield map(page);
 }
+
+interface ActionsToSend {
+  readonly from: number;
+  readonly upTo: number;
+  readonly feed: string | undefined;
+  /** Keys of feeds of which all actions are sent. */
+  readonly again: ReadonlySet<string>;
+}
+
+interface MovedFeeds {
+  /** The key of the feed of actions with this URL. */
+  readonly keyOf: (url: string) => string;
+  readonly rename: <Action extends Pick<EpisodeAction, "podcast">>(action: Action) => Action;
+}
+
+/** What is not for an app. */
+const NOBODYS: Installation = { key: "", device: undefined };
 
 /** Matches no client's progress, so the returned timestamp does not advance. */
 const UNSEEN = -1;

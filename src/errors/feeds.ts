@@ -33,9 +33,21 @@ export const FEED_ERRORS = {
     ...validationFailed,
     detail: `Invalid folders: use null or at most ${MAX_FOLDERS} paths such as "News/Tech", each with at most ${MAX_FOLDER_PATH} characters and ${MAX_FOLDER_LEVELS} levels, no empty folder name, and no control or bidirectional override characters.`,
   },
+  "invalid-former-feed-urls": {
+    ...validationFailed,
+    detail: "Invalid former feed URLs: the server records them. A client can only clear them, with null or [].",
+  },
   "details-too-long": {
     ...validationFailed,
     detail: `Title and folders too long: together they may have at most ${MAX_DETAILS} characters. Shorten the title or the folder names, or use fewer folders.`,
+  },
+  "invalid-merge-target": {
+    ...validationFailed,
+    detail: "Invalid `merge_into`: it must be the id of another subscription in the list.",
+  },
+  "merge-into-itself": {
+    ...validationFailed,
+    detail: "A subscription cannot be merged into itself: `merge_into` must be the id of another one.",
   },
   "already-subscribed": {
     status: 409,

@@ -17,6 +17,7 @@ async function startBroken(failure: Error) {
   const store: Store = {
     epoch: new Uint8Array(8),
     change: fail,
+    move: fail,
     find: fail,
     page: fail,
     itemsAfter: fail,

@@ -44,7 +44,13 @@ export interface ChangeRows {
   /** Removals up to this number may be missing. */
   readonly forgottenSequence: number;
   /** Items that were added or updated since, each with the sequence number of its last change. */
-  readonly changed: readonly { readonly kind: "changed"; readonly sequence: number; readonly item: Subscription }[];
+  readonly changed: readonly {
+    readonly kind: "changed";
+    readonly sequence: number;
+    /** Number under which the item was added. */
+    readonly addedSequence: number;
+    readonly item: Subscription;
+  }[];
   readonly removals: readonly {
     readonly kind: "removed";
     readonly sequence: number;
@@ -108,9 +114,14 @@ function pageLength(rows: readonly ChangeRow[], limit: number): number {
   return rows.length;
 }
 
+export interface AddedFeed {
+  readonly feedUrl: string;
+  readonly addedSequence: number;
+}
+
 export interface FeedChangesPage {
-  /** URLs of feeds that were added or whose subscriptions were updated. */
-  readonly add: readonly string[];
+  /** Feeds that were added or whose subscriptions were updated. */
+  readonly add: readonly AddedFeed[];
   readonly removals: ChangeRows["removals"];
 }
 
@@ -134,7 +145,11 @@ export async function* readFeedChanges(
     const rows = await store.readChanges(user, position, FEED_BATCH);
     const all = [...rows.changed, ...rows.removals].sort((one, other) => one.sequence - other.sequence);
     const page = all.slice(0, FEED_BATCH).filter(({ sequence }) => sequence <= upTo);
-    const add = page.flatMap((row) => (row.kind === "changed" ? row.item.feedUrl : []));
+    const toAdded = ({ addedSequence, item }: ChangeRows["changed"][number]) => ({
+      feedUrl: item.feedUrl,
+      addedSequence,
+    });
+    const add = page.flatMap((row) => (row.kind === "changed" ? toAdded(row) : []));
     yield { add, removals: page.flatMap((row) => (row.kind === "removed" ? row : [])) };
     after = all.length > FEED_BATCH ? (page.at(-1)?.sequence ?? upTo) : upTo;
     if (after < upTo) await yieldTurn();

@@ -70,12 +70,16 @@ test("folders: empty name, forbidden character or not a string → invalid", () 
 
 test("title and folders: up to 1,024 characters together → valid, separators between folders not counted", () => {
   for (const character of ["x", "é", "🎧"]) {
-    const stored = (length: number) => ({ title: character.repeat(length), folders: `a/b\n${"c".repeat(300)}\nd` });
+    const stored = (length: number) => ({
+      title: character.repeat(length),
+      folders: `a/b\n${"c".repeat(300)}\nd`,
+      former_feed_urls: "https://feeds.example/former",
+    });
     assert.equal(isTooLong(stored(MAX_DETAILS - 304)), false);
     assert.equal(isTooLong(stored(MAX_DETAILS - 303)), true);
   }
-  assert.equal(isTooLong({ title: null, folders: null }), false);
-  assert.equal(isTooLong({ title: null, folders: "x".repeat(MAX_DETAILS + 1) }), true);
+  assert.equal(isTooLong({ title: null, folders: null, former_feed_urls: null }), false);
+  assert.equal(isTooLong({ title: null, folders: "x".repeat(MAX_DETAILS + 1), former_feed_urls: null }), true);
 });
 
 test("clean: folders beyond the limits → left out", () => {

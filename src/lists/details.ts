@@ -26,12 +26,19 @@ const FOLDERS: Detail<readonly string[]> = {
   parse: (text) => text.split("\n"),
 };
 
+/** Newest first, one per line. The server records them; a client can only clear them. */
+const FORMER_FEED_URLS: Detail<readonly string[]> = {
+  read: (value) => (value === null || (Array.isArray(value) && value.length === 0) ? [] : undefined),
+  write: (urls) => urls.join("\n"),
+  parse: (text) => text.split("\n"),
+};
+
 /**
- * What a user can set about a subscription: each detail with its name, which is that of its column in `subscriptions` and
+ * What a subscription has besides its feed: each detail with its name, which is that of its column in `subscriptions` and
  * `removals`, and of its attribute. A new one also needs a migration, and an error `invalid-NAME` for values that `read`
  * rejects.
  */
-const DETAILS = { title: TITLE, folders: FOLDERS };
+const DETAILS = { title: TITLE, folders: FOLDERS, former_feed_urls: FORMER_FEED_URLS };
 
 export type DetailName = keyof typeof DETAILS;
 export const DETAIL_NAMES = Object.keys(DETAILS) as readonly DetailName[];
@@ -95,18 +102,20 @@ function lengthOf(text: string): number {
  * stay, but not become longer.
  */
 export function isTooLong(details: StoredDetails, old?: StoredDetails): boolean {
-  const text = textOf(details);
-  return isLonger(text, MAX_DETAILS) && (old === undefined || isLonger(text, lengthOf(textOf(old))));
+  const text = textOf(details, LIMITED_TOGETHER);
+  return isLonger(text, MAX_DETAILS) && (old === undefined || isLonger(text, lengthOf(textOf(old, LIMITED_TOGETHER))));
 }
 
-/** All details, without the separators within them. */
-function textOf(details: StoredDetails): string {
-  return DETAIL_NAMES.map((name) => details[name]?.replaceAll("\n", "") ?? "").join("");
+const LIMITED_TOGETHER: readonly DetailName[] = ["title", "folders"];
+
+/** These details, without the separators within them. */
+function textOf(details: StoredDetails, names: readonly DetailName[]): string {
+  return names.map((name) => details[name]?.replaceAll("\n", "") ?? "").join("");
 }
 
 /** UTF-16 code units of all details, without the separators within them. */
 export function charactersOf(details: Details): number {
-  return hasDetails(details) ? textOf(toStoredDetails(details)).length : 0;
+  return hasDetails(details) ? textOf(toStoredDetails(details), DETAIL_NAMES).length : 0;
 }
 
 /** Makes a title from an imported file valid, with as few changes as possible. */
@@ -216,7 +225,7 @@ export function storedDetailsOf(row: Readonly<Record<string, string | null | und
   return storedDetailsFrom(DETAIL_NAMES.map((name) => row[name]));
 }
 
-export const NOT_SET: StoredDetails = { title: null, folders: null };
+export const NOT_SET: StoredDetails = { title: null, folders: null, former_feed_urls: null };
 
 export function isSame(one: StoredDetails, other: StoredDetails): boolean {
   return DETAIL_NAMES.every((name) => one[name] === other[name]);

@@ -5,7 +5,7 @@ import { type Details, toStoredDetails } from "./details.ts";
 import { type FeedUrlErrorCode, guidOf, readFeedUrl } from "./feed-url.ts";
 import { applyChange, MemoryList, toOutcome } from "./list.ts";
 import type { SequenceRange, SubscriptionStore } from "./list-store.ts";
-import type { Addition, Outcome, Refusal, SubscriptionKey } from "./subscription.ts";
+import type { Addition, CannotMerge, Outcome, Refusal, SubscriptionKey } from "./subscription.ts";
 
 /** A feed to subscribe to, as given in a file or by a person. */
 export interface FeedToImport extends Details {
@@ -22,7 +22,7 @@ export interface ImportRefusal {
   readonly code:
     | FeedUrlErrorCode
     | NonNullable<FeedToImport["skip"]>
-    | Exclude<Refusal["code"], "already-subscribed" | "not-found">;
+    | Exclude<Refusal["code"], "already-subscribed" | "not-found" | CannotMerge["code"]>;
   /** Maximum length of the list, if it is full. */
   readonly max?: number | undefined;
 }
@@ -127,7 +127,8 @@ function toResult(feed: FeedToImport, outcome: Outcome | ImportRefusal): ImportR
   if (outcome.kind === "done") return { feed, outcome: "added", reason: undefined, id: outcome.subscription.id };
   const { code } = outcome;
   if (code === "already-subscribed") return { feed, outcome: code, reason: undefined, id: undefined };
-  if (code === "not-found") throw new Error("An addition cannot be missing");
+  if (code === "not-found" || code === "merge-target-not-found" || code === "merge-into-itself")
+    throw new Error("an addition is neither missing nor merged");
   const reason: ImportRefusal =
     outcome.code === "quota-exceeded" ? { kind: "refused", code, max: outcome.max } : { kind: "refused", code };
   return { feed, outcome: code === feed.skip ? "skipped" : "refused", reason, id: undefined };

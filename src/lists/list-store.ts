@@ -2,7 +2,15 @@ import type { Caller, UserId } from "../accounts/caller.ts";
 import type { PageRange } from "../util/page-range.ts";
 import { yieldTurn } from "../util/turns.ts";
 import type { ChangeRows, ListPosition } from "./changes.ts";
-import type { Change, Outcome, RemovedSubscription, Subscription, SubscriptionKey } from "./subscription.ts";
+import type { Told } from "./moves.ts";
+import type {
+  Change,
+  MoveChange,
+  Outcome,
+  RemovedSubscription,
+  Subscription,
+  SubscriptionKey,
+} from "./subscription.ts";
 
 export interface Page {
   readonly items: readonly Subscription[];
@@ -78,6 +86,8 @@ export interface SubscriptionStore {
     changes: readonly Change[],
     at: Date,
   ): Promise<SequenceRange & { readonly outcomes: readonly Outcome[] }>;
+  /** The same for what the server learns of feeds that move, or an app does with them. */
+  move(caller: Caller, change: MoveChange, at: Date): Promise<Told>;
   /** Result N is the subscription with key N, if the list has it. */
   find(user: UserId, keys: readonly SubscriptionKey[]): Promise<(Subscription | undefined)[]>;
   page(user: UserId, range: PageRange): Promise<Page>;

@@ -14,6 +14,7 @@ const heavy: Item<string> = {
   feedUrl: "https://feeds.example/1",
   subscribedAt: 1,
   title: "title",
+  former_feed_urls: null,
   folders: FOLDERS.join("\n"),
 };
 

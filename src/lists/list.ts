@@ -1,5 +1,6 @@
 import { type Details, isSame, isTooLong, type StoredDetails, toStoredDetails, withDetails } from "./details.ts";
-import type { Addition, Change, Outcome, Subscription, Update } from "./subscription.ts";
+import type { Leads, Moves, Told } from "./moves.ts";
+import type { Addition, Change, KeyedUrl, MoveChange, Outcome, Subscription, Update } from "./subscription.ts";
 
 /** A list keeps the removals among this many of its latest changes, so that adding and removing cannot fill the database. */
 export const KEPT_CHANGES = 10_000;
@@ -21,6 +22,12 @@ export interface Item<Key> extends StoredDetails {
 export interface List<Key> {
   sequence: number;
   total: number;
+  /** Whether the server follows moves that are proven. */
+  readonly followsMoves: boolean;
+  /** Undefined if the list has no tracked feeds and no change needs them (`needsMoves`). */
+  readonly moves: Moves | undefined;
+  keyOf(text: string): Key;
+  textOf(key: Key): string;
   findById(id: Key): Item<Key> | undefined;
   findByFeed(feed: Key): Item<Key> | undefined;
   /** False, without any effect, if the list already has an item with this id or feed. */
@@ -41,10 +48,12 @@ export type KeyedChange<Key> =
       readonly fallbackId?: Key;
       readonly feedUrl: string;
       readonly feed: Key;
+      readonly client?: string;
     })
   | (Omit<Update, "id" | "normalizedUrl"> & { readonly id: Key; readonly feed?: Key })
-  | { readonly kind: "remove"; readonly id: Key }
-  | { readonly kind: "remove-feed"; readonly feed: Key };
+  | { readonly kind: "remove"; readonly id: Key; readonly mergeInto?: Key }
+  | { readonly kind: "remove-feed"; readonly feed: Key; readonly client?: string }
+  | MoveChange;
 
 /** What `toOutcome` turns into an `Outcome`. Most changes are additions, and "added" is cheap to pass between threads. */
 export type ChangeResult<Key> =
@@ -56,24 +65,248 @@ export type ChangeResult<Key> =
       readonly subscribedAt: number;
     })
   | { readonly kind: "conflict"; readonly code: "already-subscribed" | "id-in-use"; readonly existingId: Key }
-  | { readonly kind: "refused"; readonly code: "quota-exceeded" | "not-found" | "details-too-long" };
+  | ({ readonly kind: "told" } & Told)
+  | {
+      readonly kind: "refused";
+      readonly code:
+        | "quota-exceeded"
+        | "not-found"
+        | "details-too-long"
+        | "merge-target-not-found"
+        | "merge-into-itself";
+    };
 
-/** The rules of a list, whatever it is stored in. */
+const NOTHING = { kind: "refused", code: "not-found" } as const;
+
+/** Whether a change may make a feed tracked, or concerns only tracked ones. */
+export function needsMoves(change: Change | MoveChange | KeyedChange<unknown>): boolean {
+  switch (change.kind) {
+    case "add":
+      return false;
+    case "update":
+      return change.feedUrl !== undefined;
+    case "remove":
+      return change.mergeInto !== undefined;
+    case "remove-feed":
+      return change.client !== undefined;
+    default:
+      return true;
+  }
+}
+
+/** What is to be read of the tracked feeds before changes are applied. */
+export interface MovesScope {
+  /** These feeds; all if undefined. */
+  readonly feeds: readonly string[] | undefined;
+  /** What this client holds; what all clients hold if undefined. */
+  readonly client: string | undefined;
+  /** Listed feeds that the client removes. */
+  readonly removed: readonly {
+    readonly feed: string;
+    readonly id: string;
+    readonly feedUrl: string;
+    readonly sequence: number;
+  }[];
+}
+
+export function movesScopeOf<Key>(list: List<Key>, changes: readonly KeyedChange<Key>[]): MovesScope {
+  const client = changes.map(clientOf).find((each) => each !== undefined);
+  if (changes.some(({ kind }) => kind === "tell" || kind === "keep")) return { feeds: undefined, client, removed: [] };
+  const feeds = changes.flatMap((change) => feedsOf(list, change));
+  const removed = changes.flatMap((change) => {
+    const item = change.kind === "remove-feed" && client !== undefined ? list.findByFeed(change.feed) : undefined;
+    if (item === undefined) return [];
+    const { feedUrl, sequence } = item;
+    return [{ feed: list.textOf(item.feed), id: list.textOf(item.id), feedUrl, sequence }];
+  });
+  return { feeds: [...new Set(feeds)], client, removed };
+}
+
+/** The feeds that a change is about. */
+function feedsOf<Key>(list: List<Key>, change: KeyedChange<Key>): string[] {
+  switch (change.kind) {
+    case "add":
+    case "remove-feed":
+      return [list.textOf(change.feed)];
+    case "update": {
+      const item = list.findById(change.id);
+      return [item?.feed, change.feed].flatMap((feed) => (feed === undefined ? [] : list.textOf(feed)));
+    }
+    case "remove": {
+      const items = [change.id, change.mergeInto].flatMap((id) => (id === undefined ? [] : (list.findById(id) ?? [])));
+      return items.map(({ feed }) => list.textOf(feed));
+    }
+    case "follow":
+    case "sight":
+      return [change.feed, ...(change.to === undefined ? [] : [change.to.feed])];
+    case "look":
+      return [change.feed, change.target];
+    case "act":
+      return change.feeds.map(({ feed }) => feed);
+    default:
+      return [];
+  }
+}
+
+/** The rules of a list, whatever it is stored in. The changes are of one client, if they are of an app. */
+export function applyChanges<Key>(
+  list: List<Key>,
+  changes: readonly KeyedChange<Key>[],
+  at: number,
+  maxTotal: number,
+): ChangeResult<Key>[] {
+  const apply = () => changes.map((change) => applyChange(list, change, at, maxTotal));
+  const client = list.moves && changes.map(clientOf).find((each) => each !== undefined);
+  return client === undefined || list.moves === undefined ? apply() : list.moves.watch(client, apply);
+}
+
+function clientOf(change: KeyedChange<unknown>): string | undefined {
+  return "client" in change ? change.client : undefined;
+}
+
 export function applyChange<Key>(
   list: List<Key>,
   change: KeyedChange<Key>,
   at: number,
   maxTotal: number,
 ): ChangeResult<Key> {
-  if (change.kind === "add") return add(list, change, at, maxTotal);
-  if (change.kind === "update") return update(list, change, at);
-  const item = change.kind === "remove" ? list.findById(change.id) : list.findByFeed(change.feed);
-  if (item === undefined) return { kind: "refused", code: "not-found" };
+  switch (change.kind) {
+    case "add":
+      return add(list, change, at, maxTotal);
+    case "update":
+      return update(list, change);
+    case "remove":
+      return removeById(list, change, at);
+    case "remove-feed":
+      return removeFeed(list, change, at);
+    default:
+      return list.moves === undefined ? NOTHING : applyMove(list, list.moves, change, at);
+  }
+}
+
+function applyMove<Key>(list: List<Key>, moves: Moves, change: MoveChange, at: number): ChangeResult<Key> {
+  switch (change.kind) {
+    case "follow":
+      return follow(list, moves, change, at);
+    case "sight":
+      moves.sighted(change.feed, change.to);
+      return NOTHING;
+    case "look":
+      moves.looked(change.feed, change.target, change.look);
+      return NOTHING;
+    case "act":
+      for (const { feed, url } of change.feeds) moves.actedOn(change.client, feed, url);
+      return NOTHING;
+    case "tell":
+      return { kind: "told", ...moves.tell(change.client, change.since, change.from) };
+    case "keep": {
+      for (const feed of moves.keepOnly(change.client, new Set(change.feeds))) {
+        const item = list.findByFeed(list.keyOf(feed));
+        if (item !== undefined) remove(list, item, at);
+      }
+      return { kind: "told", add: [], remove: [], tracked: moves.tracked };
+    }
+  }
+}
+
+function removeById<Key>(
+  list: List<Key>,
+  { id, mergeInto }: KeyedChange<Key> & { kind: "remove" },
+  at: number,
+): ChangeResult<Key> {
+  const item = list.findById(id);
+  if (item === undefined) return NOTHING;
+  if (mergeInto === undefined || list.moves === undefined) return remove(list, item, at);
+  const target = list.findById(mergeInto);
+  if (target === undefined) return { kind: "refused", code: "merge-target-not-found" };
+  if (target.sequence === item.sequence) return { kind: "refused", code: "merge-into-itself" };
+  merge(list, list.moves, item, target, at);
+  return toResult(item);
+}
+
+function removeFeed<Key>(
+  list: List<Key>,
+  { feed, client }: KeyedChange<Key> & { kind: "remove-feed" },
+  at: number,
+): ChangeResult<Key> {
+  const { moves } = list;
+  const effect = client === undefined ? undefined : moves?.removalBy(client, list.textOf(feed));
+  if (effect === "nothing") return NOTHING;
+  if (effect === undefined) {
+    const item = list.findByFeed(feed);
+    if (item === undefined) return NOTHING;
+    if (client !== undefined && moves?.isEcho(client, list.textOf(feed)) === true) return NOTHING;
+    return remove(list, item, at);
+  }
+  const item = list.findByFeed(list.keyOf("removes" in effect ? effect.removes : effect.moves));
+  if (item === undefined || moves === undefined) return NOTHING;
+  return "removes" in effect ? remove(list, item, at) : rename(list, moves, item, effect.to, "yes");
+}
+
+function remove<Key>(list: List<Key>, item: Item<Key>, at: number): ChangeResult<Key> {
   list.sequence += 1;
   list.total -= 1;
   list.delete(item);
   list.recordRemoval(toRecorded(item), at);
+  const { title, folders } = item;
+  list.moves?.removed(list.textOf(item.feed), { id: toUuid(list.textOf(item.id)), title, folders });
   return toResult(item);
+}
+
+function follow<Key>(
+  list: List<Key>,
+  moves: Moves,
+  { feed, to }: MoveChange & { kind: "follow" },
+  at: number,
+): ChangeResult<Key> {
+  const item = list.findByFeed(list.keyOf(feed));
+  if (item === undefined || !list.followsMoves || !moves.mayFollow(feed, to.feed)) return NOTHING;
+  const other = list.findByFeed(list.keyOf(moves.findNamed(to.feed) ?? to.feed));
+  if (other === undefined || other.sequence === item.sequence) return rename(list, moves, item, to, "yes");
+  merge(list, moves, item, other, at, "yes");
+  return toResult(item);
+}
+
+function rename<Key>(list: List<Key>, moves: Moves, item: Item<Key>, to: KeyedUrl, leads: Leads): ChangeResult<Key> {
+  list.sequence += 1;
+  const loser = moves.renamed(list.textOf(item.feed), to.feed, to.url, leads);
+  const feed = list.keyOf(to.feed);
+  const former_feed_urls = moves.formerUrls(to.feed);
+  const renamed = { ...item, updateSequence: list.sequence, feed, feedUrl: to.url, former_feed_urls };
+  list.replace(item, renamed);
+  updateFormerUrls(list, moves, loser);
+  return toResult(renamed);
+}
+
+/** The target takes over title and folders where it has none. */
+function merge<Key>(
+  list: List<Key>,
+  moves: Moves,
+  item: Item<Key>,
+  target: Item<Key>,
+  at: number,
+  leads: Leads = "pending",
+): void {
+  const [from, into] = [list.textOf(item.feed), list.textOf(target.feed)];
+  moves.track(from);
+  moves.track(into);
+  list.sequence += 1;
+  list.total -= 1;
+  list.delete(item);
+  list.recordRemoval(toRecorded(item), at);
+  moves.merged(from, into, leads);
+  list.sequence += 1;
+  const own = { ...target, updateSequence: list.sequence, former_feed_urls: moves.formerUrls(into) };
+  const merged = { ...own, title: target.title ?? item.title, folders: target.folders ?? item.folders };
+  list.replace(target, isTooLong(merged) ? own : merged);
+}
+
+/** Another subscription has lost one of its former URLs. */
+function updateFormerUrls<Key>(list: List<Key>, moves: Moves, feed: string | undefined): void {
+  const item = feed === undefined ? undefined : list.findByFeed(list.keyOf(feed));
+  if (item === undefined || feed === undefined) return;
+  list.sequence += 1;
+  list.replace(item, { ...item, updateSequence: list.sequence, former_feed_urls: moves.formerUrls(feed) });
 }
 
 /** Recorded with what it can be added again with. */
@@ -92,45 +325,97 @@ function add<Key>(
   const isFull = list.total >= maxTotal;
   const details = toStoredDetails(change);
   if (isTooLong(details)) return { kind: "refused", code: "details-too-long" };
-  const item = { sequence: list.sequence + 1, updateSequence: 0, id, feed, feedUrl, subscribedAt: at, ...details };
-  if (!isFull && insert(list, item)) return "added";
+  const named = list.moves && findMoved(list, list.moves, change);
+  if (named !== undefined) return { kind: "conflict", code: "already-subscribed", existingId: named.id };
+  const place = { sequence: list.sequence + 1, updateSequence: 0, feed, feedUrl, subscribedAt: at };
+  const item = { ...place, id, ...details, ...findRestorable(list, change) };
+  const inserted = isFull ? undefined : insert(list, item, change);
+  if (inserted !== undefined) return list.moves === undefined ? "added" : toResult(inserted);
   const same = list.findByFeed(feed);
-  if (same !== undefined) return { kind: "conflict", code: "already-subscribed", existingId: same.id };
+  if (same !== undefined) {
+    if (change.client !== undefined) list.moves?.hold(change.client, list.textOf(feed), feedUrl);
+    return { kind: "conflict", code: "already-subscribed", existingId: same.id };
+  }
   if (list.findById(id) === undefined) return { kind: "refused", code: "quota-exceeded" };
   if (fallbackId === undefined || list.findById(fallbackId) !== undefined)
     return { kind: "conflict", code: "id-in-use", existingId: id };
-  const fallback = { ...item, id: fallbackId };
-  return !isFull && insert(list, fallback) ? toResult(fallback) : { kind: "refused", code: "quota-exceeded" };
+  const fallback = isFull ? undefined : insert(list, { ...item, id: fallbackId }, change);
+  return fallback === undefined ? { kind: "refused", code: "quota-exceeded" } : toResult(fallback);
 }
 
-function insert<Key>(list: List<Key>, item: Item<Key>): boolean {
-  if (!list.insert(item)) return false;
+/** An app that adds a URL of a feed that was removed gets the subscription back as it was. */
+function findRestorable<Key>(
+  list: List<Key>,
+  { feed, client }: KeyedChange<Key> & { kind: "add" },
+): Partial<Item<Key>> | undefined {
+  const found = client === undefined ? undefined : list.moves?.restorable(list.textOf(feed));
+  if (found === undefined) return undefined;
+  const id = list.keyOf(found.id);
+  return { ...found, id };
+}
+
+/** The subscription that has the URL to be added as another one. */
+function findMoved<Key>(
+  list: List<Key>,
+  moves: Moves,
+  { feed, feedUrl, client }: KeyedChange<Key> & { kind: "add" },
+): Item<Key> | undefined {
+  const text = list.textOf(feed);
+  const named = client === undefined ? moves.findNamed(text) : moves.findFor(client, text);
+  if (named === undefined) return undefined;
+  if (client !== undefined) moves.hold(client, text, feedUrl);
+  return list.findByFeed(list.keyOf(named));
+}
+
+function insert<Key>(
+  list: List<Key>,
+  item: Item<Key>,
+  { client }: KeyedChange<Key> & { kind: "add" },
+): Item<Key> | undefined {
+  if (!list.insert(item)) return undefined;
   list.sequence = item.sequence;
   list.total += 1;
-  return true;
+  const { moves } = list;
+  if (moves === undefined) return item;
+  const feed = list.textOf(item.feed);
+  const loser = moves.added(feed, item.feedUrl);
+  if (client !== undefined) moves.hold(client, feed, item.feedUrl);
+  const former_feed_urls = moves.formerUrls(feed);
+  const restored = { ...item, former_feed_urls };
+  if (former_feed_urls !== null) list.replace(item, restored);
+  updateFormerUrls(list, moves, loser);
+  return restored;
 }
 
-function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update" }, at: number): ChangeResult<Key> {
+function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update" }): ChangeResult<Key> {
   const old = list.findById(change.id);
-  if (old === undefined) return { kind: "refused", code: "not-found" };
+  if (old === undefined) return NOTHING;
   if (change.expectedTitle !== undefined && change.expectedTitle !== old.title) return toResult(old);
   const { feedUrl = old.feedUrl, feed = old.feed } = change;
+  const { moves } = list;
   const details = toStoredDetails(change, old);
   if (isTooLong(details, old)) return { kind: "refused", code: "details-too-long" };
-  const same = change.feed === undefined ? undefined : list.findByFeed(feed);
+  const same = change.feed === undefined ? undefined : findListed(list, feed);
   if (same !== undefined && same.sequence !== old.sequence)
     return { kind: "conflict", code: "already-subscribed", existingId: same.id };
   if (feedUrl === old.feedUrl && isSame(details, old)) return toResult(old);
-  // Apps know feeds, not ids: for them, another feed is a removal and an addition.
-  const isFeedChanged = change.feed !== undefined && same === undefined;
-  if (isFeedChanged) {
-    list.sequence += 1;
-    list.recordRemoval(toRecorded(old), at);
-  }
   list.sequence += 1;
-  const item = { ...old, updateSequence: list.sequence, feed, feedUrl, ...details };
+  let loser: string | undefined;
+  const [from, to] = [list.textOf(old.feed), list.textOf(feed)];
+  if (from !== to) loser = moves?.renamed(from, to, feedUrl);
+  else if (feedUrl !== old.feedUrl) moves?.respelled(to, feedUrl);
+  if (change.former_feed_urls !== undefined) moves?.forget(to);
+  const former_feed_urls = moves?.formerUrls(to) ?? null;
+  const item = { ...old, updateSequence: list.sequence, feed, feedUrl, ...details, former_feed_urls };
   list.replace(old, item);
+  if (moves !== undefined) updateFormerUrls(list, moves, loser);
   return toResult(item);
+}
+
+/** By its current URL or a former one. */
+function findListed<Key>(list: List<Key>, feed: Key): Item<Key> | undefined {
+  const named = list.moves?.findNamed(list.textOf(feed));
+  return list.findByFeed(named === undefined ? feed : list.keyOf(named));
 }
 
 function toResult<Key>({ sequence: _, updateSequence: __, feed: ___, ...result }: Item<Key>): ChangeResult<Key> {
@@ -148,6 +433,8 @@ export function toOutcome(change: Change, result: ChangeResult<string>, at: Date
       const { id, feedUrl, subscribedAt } = result;
       return toDone({ id, feedUrl, subscribedAt: new Date(subscribedAt) }, result);
     }
+    case "told":
+      throw new Error("what an app is told is not the outcome of a change");
     case "conflict":
       return { kind: "refused", code: result.code, existingId: result.existingId };
     case "refused":
@@ -156,29 +443,60 @@ export function toOutcome(change: Change, result: ChangeResult<string>, at: Date
   }
 }
 
+/** What an app is told, if the change was of that kind. */
+export function toTold(result: Exclude<ChangeResult<string>, { kind: "done" }> | { kind: "done" } | undefined): Told {
+  return typeof result === "object" && result.kind === "told" ? result : { add: [], remove: [], tracked: [] };
+}
+
 function toDone(item: Omit<Subscription, keyof Details>, details: StoredDetails): Outcome {
   return { kind: "done", subscription: withDetails(item, details) };
+}
+
+/** The engines write ids differently. */
+function toUuid(id: string): string {
+  return id.replaceAll("-", "").replace(/^(.{8})(.{4})(.{4})(.{4})/, "$1-$2-$3-$4-");
 }
 
 /** A list in memory, which knows the items that were read and collects what is to be written. */
 export class MemoryList implements List<string> {
   sequence: number;
   total: number;
+  readonly followsMoves: boolean;
+  moves: Moves | undefined;
   readonly inserted = new Map<number, Item<string>>();
   /** Sequence numbers of stored items that are deleted or replaced. */
   readonly deleted: number[] = [];
   readonly removals: { readonly sequence: number; readonly item: Item<string>; readonly at: number }[] = [];
   readonly #byId = new Map<string, Item<string>>();
   readonly #byFeed = new Map<string, Item<string>>();
+  readonly #gone = new Set<string>();
 
-  constructor(sequence: number, total: number) {
+  constructor(sequence: number, total: number, followsMoves = true) {
     this.sequence = sequence;
     this.total = total;
+    this.followsMoves = followsMoves;
   }
 
   load(item: Item<string>): void {
     this.#byId.set(item.id, item);
     this.#byFeed.set(item.feed, item);
+  }
+
+  keyOf(text: string): string {
+    return text;
+  }
+
+  textOf(key: string): string {
+    return key;
+  }
+
+  find(feed: string): Item<string> | undefined {
+    return this.#byFeed.get(feed);
+  }
+
+  /** Whether this feed was read, or was in the list before a change. */
+  knows(feed: string): boolean {
+    return this.#byFeed.has(feed) || this.#gone.has(feed);
   }
 
   findById(id: string): Item<string> | undefined {
@@ -216,6 +534,7 @@ export class MemoryList implements List<string> {
   #remove(item: Item<string>): void {
     this.#byId.delete(item.id);
     this.#byFeed.delete(item.feed);
+    this.#gone.add(item.feed);
     // An item that was replaced before is in both `inserted` and `deleted`: its new version is not written, and the
     // stored one is still deleted.
     const wasInserted = this.inserted.delete(item.sequence);

@@ -1,4 +1,5 @@
 import type { Details } from "./details.ts";
+import type { Look } from "./moves.ts";
 
 export interface Subscription extends Details {
   /** Chosen by the client, unique within the user's list, always in lower case. */
@@ -17,6 +18,8 @@ export interface Addition extends Details {
   readonly feedUrl: string;
   /** From `readFeedUrl`: the same for all spellings of a feed's URL. */
   readonly normalizedUrl: string;
+  /** The app that adds it, if one does: a key of its installation. */
+  readonly client?: string;
 }
 
 /**
@@ -34,8 +37,29 @@ export interface Update extends Details {
 }
 
 export type Removal =
-  | { readonly kind: "remove"; readonly id: string }
-  | { readonly kind: "remove-feed"; readonly normalizedUrl: string };
+  /** With `mergeInto`, another subscription takes over its URLs and its episode actions. */
+  | { readonly kind: "remove"; readonly id: string; readonly mergeInto?: string }
+  | { readonly kind: "remove-feed"; readonly normalizedUrl: string; readonly client?: string };
+
+/** What the server learns of feeds that move, and what apps do with them. Feeds are given by their keys, as text. */
+export type MoveChange =
+  /** The server follows a move that is proven. */
+  | { readonly kind: "follow"; readonly feed: string; readonly to: KeyedUrl }
+  /** It has seen a feed lead to another URL, or no longer. */
+  | { readonly kind: "sight"; readonly feed: string; readonly to?: KeyedUrl }
+  /** It has looked where a URL leads whose subscription is at `target`. */
+  | { readonly kind: "look"; readonly feed: string; readonly target: string; readonly look: Look }
+  /** An app polls, and is told what it must know of feeds that have moved. */
+  | { readonly kind: "tell"; readonly client: string; readonly since: number; readonly from: number }
+  /** An app uploads its whole list. */
+  | { readonly kind: "keep"; readonly client: string; readonly feeds: readonly string[] }
+  /** An app uploads actions of these feeds. */
+  | { readonly kind: "act"; readonly client: string; readonly feeds: readonly KeyedUrl[] };
+
+export interface KeyedUrl {
+  readonly feed: string;
+  readonly url: string;
+}
 
 export type Change = Addition | Update | Removal;
 
@@ -71,7 +95,13 @@ export interface DetailsTooLong {
   readonly code: "details-too-long";
 }
 
-export type Refusal = Conflict | QuotaExceeded | NotFound | DetailsTooLong;
+/** There is no subscription to merge into, or it is the same one. */
+export interface CannotMerge {
+  readonly kind: "refused";
+  readonly code: "merge-target-not-found" | "merge-into-itself";
+}
+
+export type Refusal = Conflict | QuotaExceeded | NotFound | DetailsTooLong | CannotMerge;
 
 export interface Done {
   readonly kind: "done";

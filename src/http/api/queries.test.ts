@@ -192,7 +192,7 @@ test("queries: invalid parameter → detail says why, long name shortened", () =
     errorOf("fields[subscription]=x"),
     refused(
       "fields[subscription]",
-      "has an unsupported field; supported: feed_url, user_subscribed_at, title, folders, podcast",
+      "has an unsupported field; supported: feed_url, user_subscribed_at, title, folders, former_feed_urls, podcast",
     ),
   );
   assert.deepEqual(errorOf("dryRun=yes", readImportQuery), refused("dryRun", "must be true or false"));

@@ -251,4 +251,62 @@ export const MIGRATIONS: readonly string[] = [
     primary key (user_id, id)
   );
   `,
+  // Feeds that move.
+  `
+  create table earmark.feed_urls (
+    user_id bigint not null,
+    feed uuid not null,
+    url text not null,
+    target uuid not null,
+    leads text not null,
+    is_shown bigint not null,
+    is_sighted bigint not null,
+    current_at bigint not null,
+    former_at bigint not null,
+    look_at bigint not null,
+    looks bigint not null,
+    looks_since bigint not null,
+    removed text,
+    primary key (user_id, feed)
+  );
+  create index feed_urls_by_target on earmark.feed_urls (user_id, target);
+  create index feed_urls_by_look on earmark.feed_urls (look_at) where look_at > 0;
+
+  create table earmark.holdings (
+    user_id bigint not null,
+    feed uuid not null,
+    client text not null,
+    url text not null,
+    got bigint not null,
+    ended bigint not null,
+    is_told bigint not null,
+    is_sure bigint not null,
+    is_again bigint not null,
+    primary key (user_id, feed, client)
+  );
+
+  create table earmark.resends (
+    user_id bigint not null,
+    client text not null,
+    feed uuid not null,
+    sequence bigint not null,
+    primary key (user_id, client, feed)
+  );
+  create index resends_by_sequence on earmark.resends (user_id, sequence);
+
+  create table earmark.refused_moves (
+    user_id bigint not null,
+    feed uuid not null,
+    target uuid not null,
+    primary key (user_id, feed, target)
+  );
+
+  alter table earmark.lists add column has_moves bigint not null default 0;
+  alter table earmark.lists add column follows_moves bigint not null default 1;
+  alter table earmark.subscriptions add column former_feed_urls text;
+  alter table earmark.removals add column former_feed_urls text;
+  alter table earmark.feed_spellings add column list_sequence bigint not null default 0;
+  update earmark.feed_spellings as f set list_sequence = l.sequence
+    from earmark.lists as l where l.user_id = f.user_id and l.sequence > 0;
+  `,
 ];

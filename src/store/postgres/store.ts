@@ -3,15 +3,23 @@ import type { AdministrationStore } from "../../accounts/administration-store.ts
 import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import type { AppStore } from "../../apps/app-store.ts";
 import type { ChangeRows, ListPosition } from "../../lists/changes.ts";
-import { DETAIL_COLUMNS, type StoredDetails, storedDetailsFrom, withDetails } from "../../lists/details.ts";
-import { type KeyedChange, toOutcome } from "../../lists/list.ts";
+import {
+  DETAIL_COLUMNS,
+  DETAIL_NAMES,
+  type StoredDetails,
+  storedDetailsFrom,
+  withDetails,
+} from "../../lists/details.ts";
+import { feedKeyHex } from "../../lists/feed-url.ts";
+import { type ChangeResult, type KeyedChange, toOutcome, toTold } from "../../lists/list.ts";
 import type { ItemBatch, OnChange, Page } from "../../lists/list-store.ts";
-import type { Change, Outcome, RemovedSubscription, Subscription } from "../../lists/subscription.ts";
+import type { Told } from "../../lists/moves.ts";
+import type { Change, MoveChange, Outcome, RemovedSubscription, Subscription } from "../../lists/subscription.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import type { ConnectionCounts, Store } from "../shared/contract.ts";
-import { DELETED, feedKeyHex } from "../shared/keys.ts";
+import { DELETED } from "../shared/keys.ts";
 import { displayNameOf, type MigrateOptions, type StoreOptions } from "../shared/options.ts";
 import { assertPageComplete } from "../shared/page.ts";
 import { removalsQuery, toRemoval } from "../shared/removals.ts";
@@ -88,12 +96,23 @@ class PostgresStore implements Store {
     changes: readonly Change[],
     at: Date,
   ): Promise<{ outcomes: Outcome[]; sequenceBefore: number; sequence: number }> {
-    const { user, maxSubscriptions: max } = caller;
+    const { results, sequenceBefore, sequence } = await this.#change(caller, changes, at);
+    const toOutcomes = (each: ChangeResult<string>, index: number) =>
+      toOutcome(changes[index] as Change, each, at, caller.maxSubscriptions);
+    return { outcomes: results.map(toOutcomes), sequenceBefore, sequence };
+  }
+
+  async move(caller: Caller, change: MoveChange, at: Date): Promise<Told> {
+    const { results } = await this.#change(caller, [change], at);
+    return toTold(results[0]);
+  }
+
+  async #change(caller: Caller, changes: readonly (Change | MoveChange)[], at: Date) {
+    const { user } = caller;
     const result = await this.#push(user, { changes: changes.map(toKeys), at: at.getTime(), caller });
     if (result.kind === "access-revoked") throw new AccessRevoked();
     if (result.sequence > result.sequenceBefore) this.#onChange(user, result);
-    const outcomes = result.results.map((each, index) => toOutcome(changes[index] as Change, each, at, max));
-    return { outcomes, sequenceBefore: result.sequenceBefore, sequence: result.sequence };
+    return result;
   }
 
   forgetRemovals(before: Date): Promise<void> {
@@ -109,7 +128,11 @@ class PostgresStore implements Store {
         connection.query<ItemRow & { feed: string }>(
           `select ${columns} from earmark.subscriptions where user_id = $1 and id = any($2::uuid[])
          union
-         select ${columns} from earmark.subscriptions where user_id = $1 and feed = any($3::uuid[])`,
+         select ${columns} from earmark.subscriptions where user_id = $1 and feed = any($3::uuid[])
+         union
+         select ${columns.replace("replace(feed", "replace(u.feed")} from earmark.feed_urls as u
+         join earmark.subscriptions as s on s.user_id = u.user_id and s.feed = u.target
+         where u.user_id = $1 and s.user_id = $1 and u.feed = any($3::uuid[]) and u.is_shown = 1 and u.leads <> 'self'`,
           [user, ids, feeds],
         ),
       user,
@@ -214,9 +237,10 @@ class PostgresStore implements Store {
   }
 }
 
-function toKeys(change: Change): KeyedChange<string> {
-  if (change.kind === "remove") return change;
-  if (change.kind !== "update") return { ...change, feed: feedKeyHex(change.normalizedUrl) };
+function toKeys(change: Change | MoveChange): KeyedChange<string> {
+  if (change.kind === "add" || change.kind === "remove-feed")
+    return { ...change, feed: feedKeyHex(change.normalizedUrl) };
+  if (change.kind !== "update") return change;
   return change.normalizedUrl === undefined ? change : { ...change, feed: feedKeyHex(change.normalizedUrl) };
 }
 
@@ -273,8 +297,8 @@ const CHANGES = namedStatement(`
       ${ITEM}
       where user_id = $1 and sequence > $2 and sequence <= (select sequence from list) and update_sequence = 0
       order by sequence limit $4) as added) as added,
-    (select json_agg(json_build_array(update_sequence, id, feed_url, subscribed_at, ${DETAIL_COLUMNS})) from (
-      select update_sequence, id, feed_url, subscribed_at, ${DETAIL_COLUMNS} from earmark.subscriptions
+    (select json_agg(json_build_array(update_sequence, id, feed_url, subscribed_at, ${DETAIL_COLUMNS}, sequence)) from (
+      select update_sequence, id, feed_url, subscribed_at, ${DETAIL_COLUMNS}, sequence from earmark.subscriptions
       where user_id = $1 and update_sequence > $2 and update_sequence > 0 and update_sequence <= (select sequence from list)
       order by update_sequence limit $4) as updated) as updated,
     (select json_agg(json_build_array(sequence, added_sequence, id, feed_url)) from (
@@ -295,7 +319,10 @@ function toChangeRows(row: ChangesRow): ChangeRows {
   return {
     sequence: Number(row.sequence ?? 0),
     forgottenSequence: Number(row.forgotten_sequence ?? 0),
-    changed: items.map(([sequence, ...item]) => ({ kind: "changed", sequence, item: fromJsonItem(item) })),
+    changed: items.map(([sequence, ...item]) => {
+      const addedSequence = Number(item[3 + DETAIL_NAMES.length] ?? sequence);
+      return { kind: "changed", sequence, addedSequence, item: fromJsonItem(item) };
+    }),
     removals: (row.removed ?? []).map(([sequence, addedSequence, id, feedUrl]) => ({
       kind: "removed",
       sequence,

@@ -2,17 +2,21 @@ import { randomInt } from "node:crypto";
 import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import { DETAIL_COLUMNS, DETAIL_NAMES, storedDetailsOf } from "../../lists/details.ts";
 import {
-  applyChange,
+  applyChanges,
   type ChangeResult,
   type Item,
   KEPT_CHANGES,
   type KeyedChange,
   MemoryList,
+  movesScopeOf,
+  needsMoves,
 } from "../../lists/list.ts";
+import { Moves } from "../../lists/moves.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { DELETED } from "../shared/keys.ts";
 import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "../shared/removals.ts";
 import { type AccessCheck, checkAccess } from "../sql/access.ts";
+import { readMoves, writeMoves } from "../sql/moves.ts";
 import {
   begin,
   CommitUnknown,
@@ -59,11 +63,14 @@ interface Written {
 interface LockedList {
   readonly list: MemoryList;
   readonly forgottenSequence: number;
+  readonly hasMoves: boolean;
+  /** Whether rows of feeds that have moved were written. */
+  hasWritten: boolean;
   readonly hasAccess: AccessCheck;
 }
 
 const LOCK = namedStatement(
-  "select sequence, total, forgotten_sequence from earmark.lists where user_id = $1 for update",
+  "select sequence, total, forgotten_sequence, has_moves, follows_moves from earmark.lists where user_id = $1 for update",
 );
 const ADVANCE = namedStatement("update earmark.lists set sequence = $2, total = $3 where user_id = $1");
 
@@ -199,7 +206,7 @@ function lockAccess(connection: Connection, { postgres, user, jobs }: Group): Pr
 
 function applyJob(list: MemoryList, { changes, at, caller }: Job): Changed {
   const sequenceBefore = list.sequence;
-  const results = changes.map((change) => applyChange(list, change, at, caller.maxSubscriptions));
+  const results = applyChanges(list, changes, at, caller.maxSubscriptions);
   return { kind: "changed", results, sequenceBefore, sequence: list.sequence };
 }
 
@@ -209,6 +216,7 @@ function applyJob(list: MemoryList, { changes, at, caller }: Job): Changed {
  */
 async function addWithoutReading(connection: Connection, group: Group): Promise<readonly JobResult[] | undefined> {
   const { jobs } = group;
+  if (jobs.some(({ changes }) => changes.some(needsMoves))) return undefined;
   const list = new MemoryList(0, 0);
   const results = jobs.map((job) => applyJob(list, job));
   if (list.total === 0 || results.some((result) => result.results.some((each) => each !== "added"))) return undefined;
@@ -221,7 +229,7 @@ async function addWithoutReading(connection: Connection, group: Group): Promise<
   const before = Number(lists.rows[0]?.sequence);
   const total = Number(lists.rows[0]?.total) + list.total;
   const isAllowed = ({ caller, at }: Job) => total <= caller.maxSubscriptions && hasAccess(caller, at);
-  if (rowCount !== list.total || !jobs.every(isAllowed)) {
+  if (rowCount !== list.total || lists.rows[0]?.has_moves !== "0" || !jobs.every(isAllowed)) {
     await connection.query("rollback");
     return undefined;
   }
@@ -242,12 +250,38 @@ async function readAndWrite(connection: Connection, group: Group): Promise<reado
   const locked = await lockList(connection, group);
   const { list, hasAccess } = locked;
   const before = list.sequence;
-  const results = group.jobs.map((job) =>
-    hasAccess(job.caller, job.at) ? applyJob(list, job) : ({ kind: "access-revoked" } as const),
-  );
-  if (list.sequence === before) await connection.query("rollback");
+  const results: JobResult[] = [];
+  for (const job of group.jobs)
+    results.push(hasAccess(job.caller, job.at) ? await applyWithMoves(connection, group, locked, job) : ACCESS_REVOKED);
+  if (list.sequence === before && !locked.hasWritten) await connection.query("rollback");
   else await write(connection, group, locked, before, results);
   return results;
+}
+
+const ACCESS_REVOKED = { kind: "access-revoked" } as const;
+
+/** Reads what is known of feeds that have moved, if the job may need it, and stores what has become of that. */
+async function applyWithMoves(
+  connection: Connection,
+  { postgres, user }: Group,
+  locked: LockedList,
+  job: Job,
+): Promise<Changed> {
+  const { list, hasMoves } = locked;
+  if (!hasMoves && !locked.hasWritten && !job.changes.some(needsMoves)) return applyJob(list, job);
+  const runner = new Runner(postgres, connection);
+  const state = await runner.run(readMoves(user, movesScopeOf(list, job.changes)));
+  const targets = [...new Set(state.urls.map(({ target }) => target))].filter((target) => !list.knows(target));
+  const { rows } = await connection.query(`${ITEM} where user_id = $1 and feed = any($2::uuid[])`, [user, targets]);
+  for (const item of rows) list.load(toItem(item));
+  list.moves = new Moves(list, state, job.at);
+  const changed = applyJob(list, job);
+  if (list.moves.isDirty) {
+    await runner.run(writeMoves(user, list.moves));
+    locked.hasWritten = true;
+  }
+  list.moves = undefined;
+  return changed;
 }
 
 /**
@@ -260,9 +294,11 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
   const ids: string[] = [];
   const feeds: string[] = [];
   for (const change of jobs.flatMap(({ changes }) => changes)) {
-    if (change.kind !== "remove-feed") ids.push(change.id);
+    if ("id" in change) ids.push(change.id);
     if (change.kind === "add" && change.fallbackId !== undefined) ids.push(change.fallbackId);
-    if (change.kind !== "remove" && change.feed !== undefined) feeds.push(change.feed);
+    if (change.kind === "remove" && change.mergeInto !== undefined) ids.push(change.mergeInto);
+    if ("feed" in change && change.feed !== undefined) feeds.push(change.feed);
+    if ("to" in change && change.to !== undefined) feeds.push(change.to.feed);
   }
   for (;;) {
     const [, lists, hasAccess, items] = await Promise.all([
@@ -279,9 +315,10 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
     const [row] = lists.rows;
     if (row !== undefined) {
       if (Number(row.sequence) === DELETED) throw new AccessRevoked();
-      const list = new MemoryList(Number(row.sequence), Number(row.total));
+      const list = new MemoryList(Number(row.sequence), Number(row.total), row.follows_moves === "1");
       for (const item of items.rows) list.load(toItem(item));
-      return { list, forgottenSequence: Number(row.forgotten_sequence), hasAccess };
+      const hasMoves = row.has_moves === "1";
+      return { list, forgottenSequence: Number(row.forgotten_sequence), hasMoves, hasWritten: false, hasAccess };
     }
     await connection.query("rollback");
     await connection.query(

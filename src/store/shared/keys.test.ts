@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
 import { test } from "node:test";
-import { DELETED, feedKey, feedKeyHex, idKey, idOfKey, nameKey, rateLimitKey } from "./keys.ts";
+import { feedKeyHex } from "../../lists/feed-url.ts";
+import { DELETED, feedKey, idKey, idOfKey, nameKey, rateLimitKey } from "./keys.ts";
 
 const short = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 32);
 

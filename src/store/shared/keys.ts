@@ -1,27 +1,27 @@
 import { hash } from "node:crypto";
 import type { KeyedAction } from "../../apps/episode-actions.ts";
+import { feedKeyHex } from "../../lists/feed-url.ts";
 
 /** Sequence number of a list whose user was deleted: nothing is ever added to it again. */
 export const DELETED = -1;
 /** How many sequence numbers of a deleted list are erased per transaction, so that others can write in between. */
 export const ERASE_BATCH_SIZE = 1_000;
 
-/** Feeds are compared by 128 bits of their SHA-256, so that index entries are small however long the URL. */
+/** The bytes of `feedKeyHex`. */
 export function feedKey(normalizedUrl: string): Buffer {
   return shortHash(normalizedUrl);
 }
 
-/** The same key in hexadecimal. */
-export function feedKeyHex(normalizedUrl: string): string {
-  return shortDigest(normalizedUrl);
-}
-
-/** The key of each action: its feed, its media URL (hashed in the same way) and its kind. */
-export function actionKeys(actions: readonly Pick<KeyedAction, "feed" | "episode" | "kind">[]): string[] {
+/** The key of each action: its feed (another one if it has moved), its media URL (hashed in the same way) and its kind. */
+export function actionKeys(
+  actions: readonly Pick<KeyedAction, "feed" | "episode" | "kind">[],
+  moved?: ReadonlyMap<string, string>,
+): string[] {
   const feeds = new Map<string, string>();
   return actions.map(({ feed, episode, kind }) => {
     const known = feeds.get(feed);
-    const key = known ?? feedKeyHex(feed);
+    const own = known ?? feedKeyHex(feed);
+    const key = known ?? moved?.get(own) ?? own;
     if (known === undefined) feeds.set(feed, key);
     return key + shortDigest(episode) + kind;
   });

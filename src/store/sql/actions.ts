@@ -2,6 +2,7 @@ import type { UserId } from "../../accounts/caller.ts";
 import type { ActionRange } from "../../apps/app-store.ts";
 import {
   type ActionKind,
+  actionFeedKey,
   EXTRA_EVICTED,
   type KeyedAction,
   MAX_ACTIONS,
@@ -21,12 +22,14 @@ import {
   together,
   type Work,
 } from "../shared/database.ts";
-import { actionKeys, feedKeyHex, splitActionKey } from "../shared/keys.ts";
+import { actionKeys, splitActionKey } from "../shared/keys.ts";
 
 /** Stored if a number of seconds is unknown. */
 const NONE = -1;
-export const LAST_ACTION =
-  "select coalesce(max(sequence), 0) as last_action from earmark.episode_actions where user_id = $1";
+/** Resends take the numbers of actions too, so that clients ask for them. */
+export const LAST_ACTION = `select greatest(
+    (select coalesce(max(sequence), 0) from earmark.episode_actions where user_id = $1),
+    (select coalesce(max(sequence), 0) from earmark.resends where user_id = $1)) as last_action`;
 const COLUMNS = `sequence, podcast, media_url, guid, device, kind, position, started, total, acted_at,
     beaten_at, beaten_position`;
 
@@ -100,8 +103,11 @@ export function* firstActionSequence(user: UserId): Work<number | undefined> {
 
 /** Stores uploaded actions. */
 export function* addActions(user: UserId, actions: readonly KeyedAction[]): Work<Upload> {
-  const before = yield* lastActionSequence(user);
-  const keys = actionKeys(actions);
+  const [before, list] = yield* together(
+    lastActionSequence(user),
+    get<{ has_moves: number }>("select has_moves from earmark.lists where user_id = $1", user),
+  );
+  const keys = actionKeys(actions, list?.has_moves === 1 ? yield* readActionFeeds(user) : undefined);
   // A long upload usually has only new actions, so stored ones are looked up only after an insert conflicts with one.
   let merged = mergeActions(actions, keys, new Map(), before);
   if (!(yield* insertActions(user, merged.written))) {
@@ -114,6 +120,14 @@ export function* addActions(user: UserId, actions: readonly KeyedAction[]): Work
   if (merged.written.size > 0) yield* evictActions(user, merged.last);
   // The client must be sent the position that won.
   return { kind: "upload", before, after: merged.hasSupersededPlays ? before : merged.last };
+}
+
+/** The keys under which actions of feeds that have moved are stored, by the keys of all their URLs. */
+function* readActionFeeds(user: UserId): Work<Map<string, string>> {
+  const sql = "select feed, target, url from earmark.feed_urls where user_id = $1";
+  const rows = yield* all<{ feed: unknown; target: unknown; url: string }>(sql, user);
+  const keys = new Map(rows.map(({ feed, url }) => [digitsOf(feed), actionFeedKey(url)]));
+  return new Map(rows.map(({ url, target }) => [actionFeedKey(url), keys.get(digitsOf(target)) ?? actionFeedKey(url)]));
 }
 
 /** False if the key of one is stored already. */
@@ -170,7 +184,7 @@ type Condition = Omit<ActionRange, "limit">;
 
 export function* countActions(user: UserId, { after, upTo, feed }: Condition): Work<number> {
   const sql = select("count(*) as n", feed, "$4");
-  const row = yield* get<{ n: number }>(sql, user, after, upTo, ...(feed === undefined ? [] : [keyOf(feed)]));
+  const row = yield* get<{ n: number }>(sql, user, after, upTo, ...(feed === undefined ? [] : [key(feed)]));
   return row?.n ?? 0;
 }
 
@@ -181,11 +195,9 @@ export function* readActions(
   skipped = 0,
 ): Work<StoredAction[]> {
   const sql = select(COLUMNS, feed, "$6", "order by sequence limit $4 offset $5");
-  const values = [user, after, upTo, limit, skipped, ...(feed === undefined ? [] : [keyOf(feed)])];
+  const values = [user, after, upTo, limit, skipped, ...(feed === undefined ? [] : [key(feed)])];
   return (yield* all<ActionRow>(sql, ...values)).map(toAction);
 }
-
-const keyOf = (feed: string) => key(feedKeyHex(feed));
 
 /** The unary plus disables the index on `feed`: with it, SQLite would read all actions of the feed for each window. */
 function select(what: string, feed: string | undefined, place: string, end = ""): Sql {

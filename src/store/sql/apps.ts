@@ -7,52 +7,79 @@ import {
   type DeviceChanges,
   type Installation,
   MAX_SPELLINGS,
+  type MovedFeed,
+  type Resend,
   type Spelling,
   type SyncRecord,
 } from "../../apps/app-store.ts";
-import type { StoredAction } from "../../apps/episode-actions.ts";
+import { actionFeedKey, type StoredAction } from "../../apps/episode-actions.ts";
 import type { SyncKind, SyncState } from "../../apps/marks.ts";
+import { feedKeyHex } from "../../lists/feed-url.ts";
 import { yieldTurn } from "../../util/turns.ts";
-import { all, type Database, digitsOf, get, insert, key, type Sql, type Work, write } from "../shared/database.ts";
-import { feedKeyHex } from "../shared/keys.ts";
+import { all, type Database, digitsOf, get, insert, key, run, type Sql, type Work, write } from "../shared/database.ts";
 import { addActions, countActions, firstActionSequence, lastActionSequence, readActions } from "./actions.ts";
 import { addDevice, DEVICE_WRITES, readDevices, touchDevice } from "./devices.ts";
 import { readState, readStateAtOnce, recordProgress } from "./marks.ts";
+import { readMovedFeeds, readResends, resendActions } from "./moves.ts";
 
 /** Without `indexed by`, SQLite would read all spellings of the user, because they are already in the right order. */
 const SPELLINGS: Sql = {
-  sqlite: `select feed, url, client from feed_spellings indexed by feed_spellings_by_feed
+  sqlite: `select feed, url, client, list_sequence from feed_spellings indexed by feed_spellings_by_feed
     where user_id = $1 and feed = any($2) order by sequence`,
-  postgres: `select feed, url, client from earmark.feed_spellings
+  postgres: `select feed, url, client, list_sequence from earmark.feed_spellings
     where user_id = $1 and feed = any($2) order by sequence`,
 };
 
 function* readSpellings(user: UserId, normalizedUrls: readonly string[]): Work<Spelling[]> {
   const byKey = new Map(normalizedUrls.map((url) => [feedKeyHex(url), url]));
-  const rows = yield* all<{ feed: unknown; url: string; client: string }>(SPELLINGS, user, [...byKey.keys()].map(key));
-  return rows.map(({ feed, url, client }) => ({
+  const rows = yield* all<{ feed: unknown; url: string; client: string; list_sequence: number }>(
+    SPELLINGS,
+    user,
+    [...byKey.keys()].map(key),
+  );
+  return rows.map(({ feed, url, client, list_sequence }) => ({
     normalizedUrl: byKey.get(digitsOf(feed)) ?? "",
     url,
     installation: client,
+    listSequence: list_sequence,
   }));
 }
 
-function* addSpellings(user: UserId, spellings: readonly Spelling[], at: number): Work<void> {
-  const known = yield* get<{ last: number; count: number }>(
+/** One that is known was used again, after its feed had been removed. */
+function* addSpellings(
+  user: UserId,
+  spellings: readonly Spelling[],
+  known: readonly Spelling[],
+  at: number,
+): Work<void> {
+  for (const { normalizedUrl, url, installation, listSequence } of known)
+    yield* run(
+      `update earmark.feed_spellings set list_sequence = $5, recorded_at = $6
+       where user_id = $1 and feed = $2 and client = $3 and url = $4`,
+      user,
+      key(feedKeyHex(normalizedUrl)),
+      installation,
+      url,
+      listSequence,
+      at,
+    );
+  if (spellings.length === 0) return;
+  const counted = yield* get<{ last: number; count: number }>(
     "select coalesce(max(sequence), 0) as last, count(*) as count from earmark.feed_spellings where user_id = $1",
     user,
   );
-  const { last, count } = known ?? { last: 0, count: 0 };
+  const { last, count } = counted ?? { last: 0, count: 0 };
   const added = spellings.slice(0, Math.max(0, MAX_SPELLINGS - count));
   yield* insert(
     "feed_spellings",
-    ...added.map(({ normalizedUrl, url, installation }, index) => ({
+    ...added.map(({ normalizedUrl, url, installation, listSequence }, index) => ({
       user_id: user,
       sequence: last + index + 1,
       feed: key(feedKeyHex(normalizedUrl)),
       client: installation,
       url,
       recorded_at: at,
+      list_sequence: listSequence,
     })),
   );
 }
@@ -64,10 +91,11 @@ export const APP_WRITES = {
   recordSync: write(
     { locks: "list", isRepeatable: true, operations: countOperations },
     function* ({ caller: { user }, at }, record: SyncRecord) {
-      const { kind, installation, progress, spellings, devices } = record;
+      const { kind, installation, progress, spellings, reused = [], newFeeds = [], devices } = record;
       const done = progress.kind === "actions" ? yield* addActions(user, progress.actions) : progress;
       const timestamp = yield* recordProgress(user, kind, installation, done, at);
-      if (spellings.length > 0) yield* addSpellings(user, spellings, at);
+      yield* addSpellings(user, spellings, reused, at);
+      for (const url of newFeeds) yield* resendActions(user, installation.key, actionFeedKey(url));
       for (const id of devices) yield* addDevice(user, id, at);
       yield* touchDevice(user, installation, at);
       return timestamp;
@@ -135,6 +163,14 @@ export class SqlApps implements AppStore {
       yield { after: start, upTo: Math.min(start + size, upTo) };
       await yieldTurn();
     }
+  }
+
+  resends(user: UserId, installation: string, after: number): Promise<readonly Resend[]> {
+    return this.#database.read(() => readResends(user, installation, after), user);
+  }
+
+  movedFeeds(user: UserId, installation: string): Promise<readonly MovedFeed[]> {
+    return this.#database.read(() => readMovedFeeds(user, installation), user);
   }
 
   devices(user: UserId): Promise<readonly Device[]> {

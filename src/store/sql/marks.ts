@@ -28,7 +28,8 @@ const LAST_SEEN = prepared(
 
 /** The same as the reads below, in one statement, so that it is one snapshot and one round trip. */
 const STATE = prepared(`
-  select (select sequence from earmark.lists where user_id = $1) as list, (${LAST_ACTION}) as last_action,
+  select (select sequence from earmark.lists where user_id = $1) as list,
+    (select has_moves from earmark.lists where user_id = $1) as has_moves, (${LAST_ACTION}) as last_action,
     (select json_build_object('sequence', sequence, 'since', since, 'from', start_sequence) from earmark.sync_clients
      where user_id = $1 and kind = $2 and client = $3) as seen,
     (select synced_at from earmark.devices where user_id = $1 and id = $4) as synced_at,
@@ -40,6 +41,7 @@ const STATE = prepared(`
 
 interface StateRow {
   readonly list: number | null;
+  readonly has_moves: number | null;
   readonly last_action: number;
   readonly seen: Seen | null;
   readonly synced_at: number | null;
@@ -58,6 +60,7 @@ export function* readStateAtOnce(
     sequence: kind === "feeds" ? (row.list ?? 0) : row.last_action,
     seen: row.seen ?? undefined,
     marks: row.marks ?? [],
+    hasMoves: row.has_moves === 1,
     deviceSyncedAt: row.synced_at === null ? undefined : new Date(row.synced_at),
   };
 }
@@ -68,7 +71,10 @@ export function* readState(
   { key, device }: Installation,
   since: number,
 ): Work<SyncState> {
-  const list = yield* get<{ sequence: number }>("select sequence from earmark.lists where user_id = $1", user);
+  const list = yield* get<{ sequence: number; has_moves: number }>(
+    "select sequence, has_moves from earmark.lists where user_id = $1",
+    user,
+  );
   if (list?.sequence === DELETED) throw new AccessRevoked();
   const sequence = kind === "feeds" ? (list?.sequence ?? 0) : yield* lastActionSequence(user);
   const seen = yield* get<Seen>(LAST_SEEN, user, kind, key);
@@ -81,7 +87,8 @@ export function* readState(
           user,
           device,
         );
-  return { sequence, seen, marks, deviceSyncedAt: synced && new Date(synced.synced_at) };
+  const hasMoves = list?.has_moves === 1;
+  return { sequence, seen, marks, hasMoves, deviceSyncedAt: synced && new Date(synced.synced_at) };
 }
 
 /** Of most polls, the newest mark is the one that was asked for and the one that covers what the client has seen. */

@@ -8,6 +8,7 @@ test("results between threads: equal long texts → copied once, and received as
   const results = Array.from({ length: 1_000 }, (_, n) => ({
     ...{ kind: "done" as const, id: `${n}`, feedUrl, subscribedAt: n },
     ...{ title: n % 2 === 0 ? null : `title ${n % 3}`, folders: n % 5 === 0 ? null : "f".repeat(500) },
+    former_feed_urls: null,
   }));
   const all = ["added", { kind: "refused", code: "not-found" }, ...results] as const;
   const bytes = serialize(all.map(createSender()));

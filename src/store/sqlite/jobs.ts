@@ -1,7 +1,7 @@
 import type { Caller } from "../../accounts/caller.ts";
 import { detailValues, type StoredDetails, storedDetailsFrom } from "../../lists/details.ts";
 import type { ChangeResult } from "../../lists/list.ts";
-import type { Change } from "../../lists/subscription.ts";
+import type { Change, MoveChange } from "../../lists/subscription.ts";
 import type { WRITES } from "../sql/writes.ts";
 
 /** A request from the main thread to the writer thread. */
@@ -10,7 +10,7 @@ export type Job =
       readonly kind: "change";
       readonly caller: Caller;
       readonly at: number;
-      readonly changes: readonly Change[];
+      readonly changes: readonly (Change | MoveChange)[];
     }
   /** A named write. */
   | {

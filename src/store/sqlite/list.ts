@@ -9,16 +9,21 @@ import {
   storedDetailsFrom,
 } from "../../lists/details.ts";
 import {
-  applyChange,
+  applyChanges,
   type ChangeResult,
   type Item,
   KEPT_CHANGES,
   type KeyedChange,
   type List,
+  movesScopeOf,
+  needsMoves,
 } from "../../lists/list.ts";
-import type { Change } from "../../lists/subscription.ts";
+import { Moves } from "../../lists/moves.ts";
+import type { Change, MoveChange } from "../../lists/subscription.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "../shared/keys.ts";
 import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "../shared/removals.ts";
+import { readMoves, writeMoves } from "../sql/moves.ts";
+import type { Runner } from "./database.ts";
 
 type Row = [
   sequence: number,
@@ -53,7 +58,10 @@ export class ListWriter {
   /** Read when first needed and written once, however many jobs of a group belong to the same user. */
   readonly #lists = new Map<UserId, SqliteList>();
 
-  constructor(database: DatabaseSync) {
+  readonly #runner: Runner;
+
+  constructor(database: DatabaseSync, runner: Runner) {
+    this.#runner = runner;
     const prepare = (sql: string) => {
       const statement = database.prepare(sql);
       statement.setReturnArrays(true);
@@ -74,7 +82,9 @@ export class ListWriter {
       `insert into removals (user_id, sequence, id, removed_at, added_sequence, feed_url, ${DETAIL_COLUMNS})
        values (?, ?, ?, ?, ?, ?, ${DETAIL_PLACES})`,
     );
-    this.#readList = prepare("select sequence, total, forgotten_sequence from lists where user_id = ?");
+    this.#readList = prepare(
+      "select sequence, total, forgotten_sequence, has_moves, follows_moves from lists where user_id = ?",
+    );
     this.#writeList = prepare(`
       insert into lists (user_id, sequence, total, forgotten_sequence) values (?, ?, ?, ?)
       on conflict (user_id) do update set
@@ -94,12 +104,34 @@ export class ListWriter {
   open(user: UserId): SqliteList | undefined {
     const open = this.#lists.get(user);
     if (open !== undefined) return open;
-    const row = this.#readList.get(user) as unknown as [sequence: number, total: number, forgotten: number] | undefined;
-    const [sequence, total, forgotten] = row ?? [0, 0, 0];
-    if (sequence === DELETED) return undefined;
-    const list = new SqliteList(this, user, sequence, total, forgotten);
+    const row = this.#readList.get(user) as unknown as ListRow | undefined;
+    if (row?.[0] === DELETED) return undefined;
+    const list = new SqliteList(this, user, row ?? NEW_LIST);
     this.#lists.set(user, list);
     return list;
+  }
+
+  /** Applies the changes of one job. Undefined for the list of a deleted account. */
+  change(
+    user: UserId,
+    changes: readonly (Change | MoveChange)[],
+    at: number,
+    maxTotal: number,
+  ): { results: ChangeResult<string>[]; sequenceBefore: number; sequence: number } | undefined {
+    const list = this.open(user);
+    if (list === undefined) return undefined;
+    const sequenceBefore = list.sequence;
+    const keyed = changes.map(toKeys);
+    if (list.hasMoves || changes.some(needsMoves))
+      list.moves = new Moves(list, this.#runner.run(readMoves(user, movesScopeOf(list, keyed))), at);
+    const results = applyChanges(list, keyed, at, maxTotal).map(toTextResult);
+    const { sequence, moves } = list;
+    if (moves?.isDirty === true) {
+      this.flush();
+      this.#runner.run(writeMoves(user, moves));
+    }
+    list.moves = undefined;
+    return { results, sequenceBefore, sequence };
   }
 
   /** Writes the changed lists. The next job reads them again. */
@@ -137,27 +169,40 @@ export class ListWriter {
   }
 }
 
-export class SqliteList implements List<Uint8Array> {
+type ListRow = [sequence: number, total: number, forgotten: number, hasMoves: number, followsMoves: number];
+const NEW_LIST: ListRow = [0, 0, 0, 0, 1];
+
+class SqliteList implements List<Uint8Array> {
   sequence: number;
   total: number;
   forgotten: number;
   hasRemoved = false;
+  readonly hasMoves: boolean;
+  readonly followsMoves: boolean;
+  moves: Moves | undefined;
   readonly #writer: ListWriter;
   readonly #user: UserId;
 
-  constructor(writer: ListWriter, user: UserId, sequence: number, total: number, forgotten: number) {
+  constructor(writer: ListWriter, user: UserId, [sequence, total, forgotten, hasMoves, followsMoves]: ListRow) {
     this.#writer = writer;
     this.#user = user;
     this.sequence = sequence;
     this.total = total;
     this.forgotten = forgotten;
+    this.hasMoves = hasMoves === 1;
+    this.followsMoves = followsMoves === 1;
   }
 
-  apply(change: Change, at: number, maxTotal: number): ChangeResult<string> {
-    const result = applyChange(this, toKeys(change), at, maxTotal);
-    if (result === "added" || result.kind === "refused") return result;
-    if (result.kind === "conflict") return { ...result, existingId: idOfKey(result.existingId) };
-    return { ...result, id: idOfKey(result.id) };
+  keyOf(text: string): Uint8Array {
+    return idKey(text);
+  }
+
+  textOf(key: Uint8Array): string {
+    return Buffer.from(key).toString("hex");
+  }
+
+  find(feed: string): Item<Uint8Array> | undefined {
+    return this.findByFeed(this.keyOf(feed));
   }
 
   findById(id: Uint8Array): Item<Uint8Array> | undefined {
@@ -190,19 +235,33 @@ export class SqliteList implements List<Uint8Array> {
   }
 }
 
-function toKeys(change: Change): KeyedChange<Uint8Array> {
-  if (change.kind === "remove") return { kind: "remove", id: idKey(change.id) };
-  if (change.kind === "remove-feed") return { kind: "remove-feed", feed: feedKey(change.normalizedUrl) };
+function toTextResult(result: ChangeResult<Uint8Array>): ChangeResult<string> {
+  if (result === "added" || result.kind === "refused" || result.kind === "told") return result;
+  if (result.kind === "conflict") return { ...result, existingId: idOfKey(result.existingId) };
+  return { ...result, id: idOfKey(result.id) };
+}
+
+function toKeys(change: Change | MoveChange): KeyedChange<Uint8Array> {
+  if (change.kind === "remove") {
+    const { id, mergeInto } = change;
+    return { kind: "remove", id: idKey(id), ...(mergeInto === undefined ? {} : { mergeInto: idKey(mergeInto) }) };
+  }
+  if (change.kind === "remove-feed") {
+    const { normalizedUrl, client } = change;
+    return { kind: "remove-feed", feed: feedKey(normalizedUrl), ...(client === undefined ? {} : { client }) };
+  }
+  if (change.kind !== "update" && change.kind !== "add") return change;
   if (change.kind === "update") {
     const { normalizedUrl, ...rest } = change;
     return { ...rest, id: idKey(change.id), ...(normalizedUrl === undefined ? {} : { feed: feedKey(normalizedUrl) }) };
   }
-  const { kind, id, fallbackId, feedUrl, normalizedUrl } = change;
+  const { kind, id, fallbackId, feedUrl, normalizedUrl, client } = change;
   const keys = { kind, id: idKey(id), feedUrl, feed: feedKey(normalizedUrl) };
   // Most changes are additions without these.
-  if (fallbackId === undefined && !hasDetails(change)) return keys;
+  if (fallbackId === undefined && client === undefined && !hasDetails(change)) return keys;
   return {
     ...keys,
+    ...(client === undefined ? {} : { client }),
     ...(fallbackId === undefined ? {} : { fallbackId: idKey(fallbackId) }),
     ...detailsOf(change),
   };

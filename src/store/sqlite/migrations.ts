@@ -259,4 +259,62 @@ export const MIGRATIONS: readonly string[] = [
     where kind = 'passkey';
   update credentials set kind = 'linked-user' where kind = 'identity';
   `,
+  // Feeds that move.
+  `
+  create table feed_urls (
+    user_id integer not null,
+    feed blob not null,
+    url text not null,
+    target blob not null,
+    leads text not null,
+    is_shown integer not null,
+    is_sighted integer not null,
+    current_at integer not null,
+    former_at integer not null,
+    look_at integer not null,
+    looks integer not null,
+    looks_since integer not null,
+    removed text,
+    primary key (user_id, feed)
+  ) strict, without rowid;
+  create index feed_urls_by_target on feed_urls (user_id, target);
+  create index feed_urls_by_look on feed_urls (look_at) where look_at > 0;
+
+  create table holdings (
+    user_id integer not null,
+    feed blob not null,
+    client text not null,
+    url text not null,
+    got integer not null,
+    ended integer not null,
+    is_told integer not null,
+    is_sure integer not null,
+    is_again integer not null,
+    primary key (user_id, feed, client)
+  ) strict, without rowid;
+
+  create table resends (
+    user_id integer not null,
+    client text not null,
+    feed blob not null,
+    sequence integer not null,
+    primary key (user_id, client, feed)
+  ) strict, without rowid;
+  create index resends_by_sequence on resends (user_id, sequence);
+
+  create table refused_moves (
+    user_id integer not null,
+    feed blob not null,
+    target blob not null,
+    primary key (user_id, feed, target)
+  ) strict, without rowid;
+
+  alter table lists add column has_moves integer not null default 0;
+  alter table lists add column follows_moves integer not null default 1;
+  alter table subscriptions add column former_feed_urls text;
+  alter table removals add column former_feed_urls text;
+  alter table feed_spellings add column list_sequence integer not null default 0;
+  update feed_spellings set list_sequence =
+    coalesce((select sequence from lists where lists.user_id = feed_spellings.user_id), 0);
+  `,
 ];

@@ -4,10 +4,11 @@ import type { AdministrationStore } from "../../accounts/administration-store.ts
 import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import type { AppStore } from "../../apps/app-store.ts";
 import type { ChangeRows, ListPosition } from "../../lists/changes.ts";
-import { DETAIL_COLUMNS, storedDetailsFrom, withDetails } from "../../lists/details.ts";
-import { toOutcome } from "../../lists/list.ts";
+import { DETAIL_COLUMNS, DETAIL_NAMES, storedDetailsFrom, withDetails } from "../../lists/details.ts";
+import { toOutcome, toTold } from "../../lists/list.ts";
 import type { ItemBatch, OnChange, Page } from "../../lists/list-store.ts";
-import type { Change, RemovedSubscription, Subscription } from "../../lists/subscription.ts";
+import type { Told } from "../../lists/moves.ts";
+import type { Change, MoveChange, RemovedSubscription, Subscription } from "../../lists/subscription.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
@@ -27,7 +28,15 @@ import { SqlPodcasts } from "../sql/podcasts.ts";
 import { WRITES } from "../sql/writes.ts";
 import { Runner, SqliteDatabase } from "./database.ts";
 import { cannotOpen, claimAndMigrate, openConnection, shareFile, wrapReadErrors } from "./file.ts";
-import { callerOf, type GroupWriter, type Job, type JobResult, receive, type WriteFailure } from "./jobs.ts";
+import {
+  callerOf,
+  type GroupWriter,
+  type Job,
+  type JobResult,
+  receive,
+  type SentResult,
+  type WriteFailure,
+} from "./jobs.ts";
 import { isSchemaCurrent, readEpoch } from "./schema.ts";
 import { WriterThread } from "./writer-thread.ts";
 
@@ -87,12 +96,22 @@ class SqliteStore implements Store {
   }
 
   async change(caller: Caller, changes: readonly Change[], at: Date): ReturnType<Store["change"]> {
-    const { user, maxSubscriptions: max } = caller;
+    const { results, sequenceBefore, sequence } = await this.#change(caller, changes, at);
+    const toOutcomes = (result: SentResult, index: number) =>
+      toOutcome(changes[index] as Change, receive(result), at, caller.maxSubscriptions);
+    return { outcomes: results.map(toOutcomes), sequenceBefore, sequence };
+  }
+
+  async move(caller: Caller, change: MoveChange, at: Date): Promise<Told> {
+    const { results } = await this.#change(caller, [change], at);
+    return toTold(results[0]);
+  }
+
+  async #change(caller: Caller, changes: readonly (Change | MoveChange)[], at: Date) {
     const done = await this.#write({ kind: "change", caller: callerOf(caller), at: at.getTime(), changes });
     if (done.kind !== "changed") throw new Error("the writer replied to another job");
-    if (done.sequence > done.sequenceBefore) this.#onChange(user, done);
-    const outcomes = done.results.map((result, index) => toOutcome(changes[index] as Change, receive(result), at, max));
-    return { outcomes, sequenceBefore: done.sequenceBefore, sequence: done.sequence };
+    if (done.sequence > done.sequenceBefore) this.#onChange(caller.user, done);
+    return done;
   }
 
   async forgetRemovals(before: Date): Promise<void> {
@@ -206,6 +225,7 @@ class Reader {
   readonly #after: StatementSync;
   readonly #byId: StatementSync;
   readonly #byFeed: StatementSync;
+  readonly #byFormer: StatementSync;
   readonly #added: StatementSync;
   readonly #updated: StatementSync;
   readonly #removed: StatementSync;
@@ -225,11 +245,14 @@ class Reader {
     this.#after = prepare(`${ITEM} where user_id = ? and sequence > ? order by sequence limit ?`);
     this.#byId = prepare(`${ITEM} where user_id = ? and id = ?`);
     this.#byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
+    this.#byFormer = prepare(
+      `${ITEM} where user_id = ?1 and feed = (select target from feed_urls where user_id = ?1 and feed = ?2 and is_shown = 1)`,
+    );
     this.#added = prepare(
       `${ITEM} where user_id = ? and sequence > ? and update_sequence = 0 order by sequence limit ?`,
     );
     this.#updated = prepare(
-      `select id, feed_url, subscribed_at, update_sequence, ${DETAIL_COLUMNS} from subscriptions
+      `select id, feed_url, subscribed_at, update_sequence, ${DETAIL_COLUMNS}, sequence from subscriptions
        where user_id = ? and update_sequence > ? and update_sequence > 0 order by update_sequence limit ?`,
     );
     this.#removed = prepare(
@@ -246,8 +269,11 @@ class Reader {
     // One transaction, because each statement by itself would have to lock the file.
     return this.snapshot(() =>
       keys.map((key) => {
+        const feed = key.kind === "feed" ? feedKey(key.normalizedUrl) : undefined;
         const row =
-          key.kind === "id" ? this.#byId.get(user, idKey(key.id)) : this.#byFeed.get(user, feedKey(key.normalizedUrl));
+          key.kind === "id"
+            ? this.#byId.get(user, idKey(key.id))
+            : (this.#byFeed.get(user, feed as Buffer) ?? this.#byFormer.get(user, feed as Buffer));
         return row && toSubscription(row as unknown as ItemRow);
       }),
     );
@@ -299,12 +325,17 @@ class Reader {
         }
         return rows;
       };
-      const items = [...read(this.#added), ...read(this.#updated)];
+      const [added, updated] = [read(this.#added), read(this.#updated)];
+      const changed = (row: ItemRow, addedSequence: number) =>
+        ({ kind: "changed", sequence: row[3], addedSequence, item: toSubscription(row) }) as const;
       const removals = this.#removed.all(user, removalsAfter, limit + 1) as unknown as RemovalRow[];
       return {
         sequence,
         forgottenSequence,
-        changed: items.map((row) => ({ kind: "changed", sequence: row[3], item: toSubscription(row) })),
+        changed: [
+          ...added.map((row) => changed(row, row[3])),
+          ...updated.map((row) => changed(row, Number(row[DETAILS_START + DETAIL_NAMES.length]))),
+        ],
         removals: removals.map(([id, feedUrl, addedSequence, removalSequence]) => ({
           kind: "removed",
           sequence: removalSequence,

@@ -44,7 +44,7 @@ class Connection {
     this.#begin = this.#database.prepare("begin immediate");
     this.#commit = this.#database.prepare("commit");
     this.#runner = new Runner(this.#database);
-    this.#lists = new ListWriter(this.#database);
+    this.#lists = new ListWriter(this.#database, this.#runner);
     this.#scrubber = new Scrubber(this.#database);
   }
 
@@ -90,12 +90,11 @@ class Connection {
   }
 
   #change({ caller, at, changes }: Job & { kind: "change" }): JobResult {
-    const list = this.#hasAccess(caller, at) ? this.#lists.open(caller.user) : undefined;
-    if (list === undefined) return { kind: "access-revoked" };
-    const sequenceBefore = list.sequence;
-    const send = createSender();
-    const results = changes.map((change) => send(list.apply(change, at, caller.maxSubscriptions)));
-    return { kind: "changed", results, sequenceBefore, sequence: list.sequence };
+    const { user, maxSubscriptions } = caller;
+    const done = this.#hasAccess(caller, at) ? this.#lists.change(user, changes, at, maxSubscriptions) : undefined;
+    return done === undefined
+      ? { kind: "access-revoked" }
+      : { kind: "changed", ...done, results: done.results.map(createSender()) };
   }
 
   #hasAccess(caller: Caller, at: number): boolean {

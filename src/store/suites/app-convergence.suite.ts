@@ -270,6 +270,8 @@ function bindApps({ apps }: Store): Store["apps"] {
     state: apps.state.bind(apps),
     recordSync: apps.recordSync.bind(apps),
     spellings: apps.spellings.bind(apps),
+    resends: apps.resends.bind(apps),
+    movedFeeds: apps.movedFeeds.bind(apps),
     actions: apps.actions.bind(apps),
     devices: apps.devices.bind(apps),
     saveDevice: apps.saveDevice.bind(apps),

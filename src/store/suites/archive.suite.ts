@@ -61,6 +61,10 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
         "sync_clients",
         "feed_spellings",
         "episode_actions",
+        "feed_urls",
+        "holdings",
+        "resends",
+        "refused_moves",
         "podcasts",
         "audit_log",
       ]);
@@ -83,6 +87,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
         index,
         0,
         "",
+        null,
         null,
         null,
       ]);

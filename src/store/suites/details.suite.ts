@@ -87,9 +87,11 @@ export function describeDetails(engine: string, store: SubscriptionStore): void 
       assert.deepEqual((await changesSince(store, user, positionAt(3), 10))?.changed, [moved]);
       const { feedUrl, normalizedUrl } = additionOf(0, "new");
       assert.deepEqual((await at(update({ feedUrl, normalizedUrl, title: "" }))).outcomes, [
-        { ...subscription(2), feedUrl, folders: FOLDERS },
+        { ...subscription(2), feedUrl, folders: FOLDERS, former_feed_urls: [subscription(2).feedUrl] },
       ]);
-      assert.deepEqual((await at(update({ folders: [] }))).outcomes, [{ ...subscription(2), feedUrl }]);
+      assert.deepEqual((await at(update({ folders: [], former_feed_urls: [] }))).outcomes, [
+        { ...subscription(2), feedUrl },
+      ]);
       assert.equal((await changesSince(store, user, positionAt(3), 10))?.changed.length, 1);
     });
 

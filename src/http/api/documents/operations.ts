@@ -60,7 +60,7 @@ function readOperation(operation: unknown, basePath: string): Operation {
   if (typeof op !== "string") return invalid('`op` must be "add", "update" or "remove"');
   if (op === "remove") {
     if (!isObject(ref) || "relationship" in ref) return invalid("`ref` must be an object with `type` and `id`");
-    return checkHref(operation, readRemoval(ref), basePath);
+    return checkHref(operation, readRemoval(ref, operation["meta"]), basePath);
   }
   if (op !== "add" && op !== "update") return malformed("unsupported-operation", "");
   if (!isObject(data)) return invalid("`data` must be exactly one resource object");

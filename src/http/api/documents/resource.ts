@@ -33,7 +33,7 @@ interface RequestedId {
 
 export type RequestedAddition = Addition & RequestedId;
 export type RequestedUpdate = Update & RequestedId;
-type RequestedRemoval = RequestedId & { readonly kind: "remove" };
+type RequestedRemoval = RequestedId & { readonly kind: "remove"; readonly mergeInto?: string };
 export type RequestedChange = RequestedAddition | RequestedUpdate | RequestedRemoval;
 
 /** Why a resource object or an operation is invalid. */
@@ -46,7 +46,8 @@ export interface Malformed {
     | "type-missing"
     | "invalid-id"
     | "invalid-attribute"
-    | `invalid-${DetailName}`
+    | DetailError
+    | "invalid-merge-target"
     | FeedUrlErrorCode;
   /** Only for an invalid operation or attribute. */
   readonly reason?: string;
@@ -54,7 +55,16 @@ export interface Malformed {
   readonly pointer: Pointer;
 }
 
-type Pointer = "" | "/type" | "/id" | "/attributes" | "/attributes/feed_url" | `/attributes/${DetailName}`;
+type DetailError = "invalid-title" | "invalid-folders" | "invalid-former-feed-urls";
+
+type Pointer =
+  | ""
+  | "/meta/merge_into"
+  | "/type"
+  | "/id"
+  | "/attributes"
+  | "/attributes/feed_url"
+  | `/attributes/${DetailName}`;
 
 export function isMalformed<Value extends object>(value: Value | Malformed): value is Malformed {
   return (value as Partial<Malformed>).kind === "malformed";
@@ -94,9 +104,15 @@ export function readUpdate(resource: Members): RequestedUpdate | Malformed {
   return { kind: "update", ...identity, ...feedAttributes, ...details };
 }
 
-export function readRemoval(reference: Members): RequestedRemoval | Malformed {
+/** `meta` may name another subscription, which takes over the URLs and the episode actions of this one. */
+export function readRemoval(reference: Members, meta?: unknown): RequestedRemoval | Malformed {
   const identity = readIdentity(reference);
-  return isMalformed(identity) ? identity : { kind: "remove", ...identity };
+  if (isMalformed(identity)) return identity;
+  const mergeInto = isObject(meta) ? meta["merge_into"] : undefined;
+  if (mergeInto === undefined) return { kind: "remove", ...identity };
+  if (typeof mergeInto !== "string" || !isUuidLike(mergeInto))
+    return malformed("invalid-merge-target", "/meta/merge_into");
+  return { kind: "remove", ...identity, mergeInto: mergeInto.toLowerCase() };
 }
 
 function readIdentity(resource: Members): RequestedId | Malformed {
@@ -120,7 +136,7 @@ function readFeed(attributes: Members): { readonly feedUrl: string; readonly nor
 function readAttributes(attributes: Members): Details | Malformed {
   const details = readDetails(attributes);
   if (typeof details !== "string") return details;
-  return malformed(`invalid-${details}`, `/attributes/${details}`);
+  return malformed(`invalid-${details.replaceAll("_", "-")}` as DetailError, `/attributes/${details}`);
 }
 
 /** Pointers to the values that cause the conflicts. */
@@ -158,6 +174,13 @@ export function refusalError(
     }
     case "details-too-long":
       return createError(refusal.code, { source: { pointer: toDocumentPointer("/attributes") } });
+    case "merge-into-itself":
+      return createError(refusal.code, { source: { pointer: toDocumentPointer("/meta/merge_into") } });
+    case "merge-target-not-found":
+      return createError("not-found", {
+        resource: "Subscription to merge into",
+        source: { pointer: toDocumentPointer("/meta/merge_into") },
+      });
     case "not-found":
       return createError("not-found", { resource: "Subscription", source: { pointer: toDocumentPointer("/id") } });
   }

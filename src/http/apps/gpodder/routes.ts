@@ -237,13 +237,11 @@ function createListHandlers({ apps, store, clock }: Services, bodies: AppBodyRea
     headers: Readonly<Record<string, string>>,
   ) => {
     const { request, response, caller } = call;
-    const { device } = call.params;
-    if (device !== undefined && !(await store.apps.devices(caller.user)).some(({ id }) => id === device))
-      await store.apps.saveDevice(caller, appOf(caller), {}, clock());
+    const pages = subscriptionBatches(store, caller.user, afterBatch(call));
     await respondInPieces(
       request,
       response,
-      write(subscriptionBatches(store, caller.user, afterBatch(call))),
+      write(call.params.device === undefined ? pages : await apps.wholeList(caller, appOf(caller), pages, clock())),
       headers,
       { mayCompress: true },
     );

@@ -1,0 +1,300 @@
+import type { UserId } from "../../accounts/caller.ts";
+import type { MovedFeed, Resend } from "../../apps/app-store.ts";
+import { actionFeedKey } from "../../apps/episode-actions.ts";
+import type { MovesScope } from "../../lists/list.ts";
+import { type FeedUrl, type Holding, Moves, type MovesState, type Progress } from "../../lists/moves.ts";
+import {
+  all,
+  digitsOf,
+  get,
+  has,
+  insert,
+  insertNew,
+  key,
+  type NewRow,
+  run,
+  together,
+  type Work,
+} from "../shared/database.ts";
+import { lastActionSequence } from "./actions.ts";
+
+/** How many URLs of tracked feeds a user has at most. Beyond that, the oldest former ones are forgotten. */
+const MAX_FEED_URLS = 10_000;
+const EXTRA_FORGOTTEN = 500;
+
+const URL_COLUMNS = `feed, url, target, leads, is_shown, is_sighted, current_at, former_at, look_at, looks, looks_since,
+  removed`;
+
+interface UrlRow {
+  readonly feed: unknown;
+  readonly url: string;
+  readonly target: unknown;
+  readonly leads: FeedUrl["leads"];
+  readonly is_shown: number;
+  readonly is_sighted: number;
+  readonly current_at: number;
+  readonly former_at: number;
+  readonly look_at: number;
+  readonly looks: number;
+  readonly looks_since: number;
+  readonly removed: string | null;
+}
+
+function toUrl(row: UrlRow): FeedUrl {
+  return {
+    feed: digitsOf(row.feed),
+    url: row.url,
+    target: digitsOf(row.target),
+    leads: row.leads,
+    isShown: row.is_shown === 1,
+    isSighted: row.is_sighted === 1,
+    currentAt: row.current_at,
+    formerAt: row.former_at,
+    lookAt: row.look_at,
+    looks: row.looks,
+    looksSince: row.looks_since,
+    removed: row.removed,
+  };
+}
+
+function fromUrl(user: UserId, row: FeedUrl): NewRow {
+  return {
+    user_id: user,
+    feed: key(row.feed),
+    url: row.url,
+    target: key(row.target),
+    leads: row.leads,
+    is_shown: Number(row.isShown),
+    is_sighted: Number(row.isSighted),
+    current_at: row.currentAt,
+    former_at: row.formerAt,
+    look_at: row.lookAt,
+    looks: row.looks,
+    looks_since: row.looksSince,
+    removed: row.removed,
+  };
+}
+
+interface HoldingRow {
+  readonly client: string;
+  readonly feed: unknown;
+  readonly url: string;
+  readonly got: number;
+  readonly ended: number;
+  readonly is_told: number;
+  readonly is_sure: number;
+  readonly is_again: number;
+}
+
+function toHolding({ client, feed, url, got, ended, is_told, is_sure, is_again }: HoldingRow): Holding {
+  const flags = { isTold: is_told === 1, isSure: is_sure === 1, isAgain: is_again === 1 };
+  return { client, feed: digitsOf(feed), url, got, ended, ...flags };
+}
+
+function fromHolding(user: UserId, { client, feed, url, got, ended, isTold, isSure, isAgain }: Holding): NewRow {
+  const flags = { is_told: Number(isTold), is_sure: Number(isSure), is_again: Number(isAgain) };
+  return { user_id: user, feed: key(feed), client, url, got, ended, ...flags };
+}
+
+function* readUrls(user: UserId, feeds: readonly string[] | undefined): Work<FeedUrl[]> {
+  const sql = `select ${URL_COLUMNS} from earmark.feed_urls where user_id = $1`;
+  const rows =
+    feeds === undefined
+      ? yield* all<UrlRow>(sql, user)
+      : yield* all<UrlRow>(
+          `${sql} and target in (select target from earmark.feed_urls where user_id = $1 and feed = any($2))`,
+          user,
+          feeds.map(key),
+        );
+  return rows.map(toUrl);
+}
+
+/** The listed feeds that have moved, as a client knows them. */
+export function* readMovedFeeds(user: UserId, client: string): Work<MovedFeed[]> {
+  const state = yield* readMoves(user, { feeds: undefined, client, removed: [] });
+  const targets = [...new Set(state.urls.map(({ target }) => target))];
+  const rows = yield* all<{ feed: unknown; feed_url: string; sequence: number }>(
+    "select feed, feed_url, sequence from earmark.subscriptions where user_id = $1 and feed = any($2)",
+    user,
+    targets.map(key),
+  );
+  const listed = new Map(rows.map(({ feed, feed_url, sequence }) => [digitsOf(feed), { feedUrl: feed_url, sequence }]));
+  const moves = new Moves({ sequence: 0, find: (feed) => listed.get(feed) }, state, 0);
+  return [...listed].map(([target, { feedUrl }]) => ({
+    keys: state.urls.filter((row) => row.target === target).map(({ url }) => actionFeedKey(url)),
+    key: actionFeedKey(feedUrl),
+    url: moves.urlFor(client, target),
+  }));
+}
+
+function* readHoldings(user: UserId, feeds: readonly string[], client: string | undefined): Work<Holding[]> {
+  const sql = `select client, feed, url, got, ended, is_told, is_sure, is_again from earmark.holdings
+    where user_id = $1 and feed = any($2)`;
+  const rows =
+    client === undefined
+      ? yield* all<HoldingRow>(sql, user, feeds.map(key))
+      : yield* all<HoldingRow>(`${sql} and client = $3`, user, feeds.map(key), client);
+  return rows.map(toHolding);
+}
+
+/** What the rules of moves need before changes to a list are applied. */
+export function* readMoves(user: UserId, { feeds, client, removed }: MovesScope): Work<MovesState> {
+  const urls = yield* readUrls(user, feeds);
+  const known = urls.map(({ feed }) => feed);
+  const mentioned = [...new Set([...(feeds ?? []), ...known])];
+  const [holdings, refused, progress, uploaded] = yield* together(
+    readHoldings(user, known, client),
+    all<{ feed: unknown; target: unknown }>(
+      "select feed, target from earmark.refused_moves where user_id = $1 and feed = any($2)",
+      user,
+      mentioned.map(key),
+    ),
+    all<Progress>(
+      `select client, sequence, start_sequence as "from" from earmark.sync_clients where user_id = $1 and kind = 'feeds'`,
+      user,
+    ),
+    all<{ client: string; feed: unknown; url: string; sequence: number }>(
+      `select client, feed, url, list_sequence as sequence from earmark.feed_spellings
+       where user_id = $1 and feed = any($2) and client <> ''`,
+      user,
+      (feeds ?? []).map(key),
+    ),
+  );
+  const from = progress.find((each) => each.client === client)?.from;
+  const readded = from === undefined ? [] : yield* findReadded(user, from, removed);
+  return {
+    urls,
+    holdings,
+    refused: refused.map((row) => ({ feed: digitsOf(row.feed), target: digitsOf(row.target) })),
+    progress,
+    uploaded: uploaded.map((row) => ({ ...row, feed: digitsOf(row.feed) })),
+    readded: client === undefined ? [] : readded.map((feed) => ({ client, feed })),
+  };
+}
+
+/** Those of the feeds that were added after a sequence number and removed until then. */
+function* findReadded(user: UserId, from: number, removed: MovesScope["removed"]): Work<string[]> {
+  const later = removed.filter(({ sequence }) => sequence > from);
+  if (later.length === 0) return [];
+  const sql = "select id, feed_url from earmark.removals where user_id = $1 and sequence <= $2 and";
+  const [byId, byUrl] = yield* together(
+    all<{ id: unknown; feed_url: string }>(
+      `${sql} id = any($3)`,
+      user,
+      from,
+      later.map(({ id }) => key(id)),
+    ),
+    all<{ id: unknown; feed_url: string }>(
+      `${sql} feed_url = any($3)`,
+      user,
+      from,
+      later.map(({ feedUrl }) => feedUrl),
+    ),
+  );
+  const [ids, urls] = [new Set(byId.map(({ id }) => digitsOf(id))), new Set(byUrl.map(({ feed_url }) => feed_url))];
+  const isReadded = ({ id, feedUrl }: MovesScope["removed"][number]) => ids.has(digitsOf(id)) || urls.has(feedUrl);
+  return later.filter(isReadded).map(({ feed }) => feed);
+}
+
+/** Stores what changed, in the transaction of the list, whose row must exist. */
+export function* writeMoves(user: UserId, moves: Moves): Work<void> {
+  yield* writeUrls(user, moves);
+  for (const [client, feeds] of moves.changedHoldings) {
+    const keys = [...feeds].map(key);
+    yield* run(
+      "delete from earmark.holdings where user_id = $1 and feed = any($2) and client = $3",
+      user,
+      keys,
+      client,
+    );
+    const rows = [...feeds].flatMap((feed) => moves.holding(client, feed) ?? []);
+    yield* insert("holdings", ...rows.map((row) => fromHolding(user, row)));
+  }
+  const refused = moves.newlyRefused.map(({ feed, target }) => ({
+    user_id: user,
+    feed: key(feed),
+    target: key(target),
+  }));
+  yield* insertNew("refused_moves", ...refused);
+  for (const { from, into } of moves.joined) yield* joinActions(user, actionFeedKey(from), actionFeedKey(into));
+  for (const { client, url } of moves.resends.values()) yield* resendActions(user, client, actionFeedKey(url));
+}
+
+function* writeUrls(user: UserId, moves: Moves): Work<void> {
+  if (moves.changedUrls.size === 0) return;
+  const changed = [...moves.changedUrls];
+  yield* run("delete from earmark.feed_urls where user_id = $1 and feed = any($2)", user, changed.map(key));
+  if (moves.forgotten.size > 0)
+    yield* run(
+      "delete from earmark.holdings where user_id = $1 and feed = any($2)",
+      user,
+      [...moves.forgotten].map(key),
+    );
+  const rows = changed.flatMap((feed) => moves.urlRow(feed) ?? []);
+  yield* insert("feed_urls", ...rows.map((row) => fromUrl(user, row)));
+  yield* run("update earmark.lists set has_moves = 1 where user_id = $1 and has_moves = 0", user);
+  const counted = yield* get<{ n: number }>("select count(*) as n from earmark.feed_urls where user_id = $1", user);
+  if ((counted?.n ?? 0) <= MAX_FEED_URLS) return;
+  yield* run(
+    `delete from earmark.feed_urls where user_id = $1 and feed in (
+       select feed from earmark.feed_urls where user_id = $1 and leads <> 'self' order by former_at limit $2)`,
+    user,
+    (counted?.n ?? 0) - MAX_FEED_URLS + EXTRA_FORGOTTEN,
+  );
+}
+
+/** Two histories become one. Of two actions of one kind for an episode, the later one wins. */
+function* joinActions(user: UserId, from: string, into: string): Work<void> {
+  if (from === into) return;
+  const pair = "b.user_id = a.user_id and b.episode = a.episode and b.kind = a.kind";
+  const [one, other] = [key(from), key(into)];
+  const isBeaten = `exists (select 1 from earmark.episode_actions as b where ${pair} and b.feed = $3
+    and (b.acted_at > a.acted_at or (b.acted_at = a.acted_at and b.sequence > a.sequence)))`;
+  yield* run(
+    `delete from earmark.episode_actions as a where user_id = $1 and feed = $2 and ${isBeaten}`,
+    user,
+    one,
+    other,
+  );
+  const isLeft = `exists (select 1 from earmark.episode_actions as b where ${pair} and b.feed = $3)`;
+  yield* run(
+    `delete from earmark.episode_actions as a where user_id = $1 and feed = $2 and ${isLeft}`,
+    user,
+    other,
+    one,
+  );
+  yield* run("update earmark.episode_actions set feed = $3 where user_id = $1 and feed = $2", user, one, other);
+  yield* run(
+    `insert into earmark.resends as r (user_id, client, feed, sequence)
+     select user_id, client, $3, sequence from earmark.resends where user_id = $1 and feed = $2
+     on conflict (user_id, client, feed) do update set sequence = greatest(r.sequence, excluded.sequence)`,
+    user,
+    one,
+    other,
+  );
+  yield* run("delete from earmark.resends where user_id = $1 and feed = $2", user, one);
+}
+
+/** All actions of a feed are due again to a client. */
+export function* resendActions(user: UserId, client: string, feed: string): Work<void> {
+  const sql = "select 1 from earmark.episode_actions where user_id = $1 and feed = $2 limit 1";
+  if (!(yield* has(sql, user, key(feed)))) return;
+  yield* run(
+    `insert into earmark.resends (user_id, client, feed, sequence) values ($1, $2, $3, $4)
+     on conflict (user_id, client, feed) do update set sequence = excluded.sequence`,
+    user,
+    client,
+    key(feed),
+    (yield* lastActionSequence(user)) + 1,
+  );
+}
+
+export function* readResends(user: UserId, client: string, after: number): Work<Resend[]> {
+  const rows = yield* all<{ feed: unknown; sequence: number }>(
+    "select feed, sequence from earmark.resends where user_id = $1 and client = $2 and sequence > $3",
+    user,
+    client,
+    after,
+  );
+  return rows.map(({ feed, sequence }) => ({ feed: digitsOf(feed), sequence }));
+}
