@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { createClient, EarmarkError, guid, type OperationResult } from "../client/src/index.ts";
 import { everyIdOf, failureOf, feedsOf, newClient, newPerson, serverUrl, startProxyWith } from "./support/client.ts";
 
-const [A, B] = ["https://a.example/feed", "https://b.example/feed"] as const;
+const [A, B, C] = ["https://a.example/feed", "https://b.example/feed", "https://c.example/feed"] as const;
 const X = "00000000-0000-4000-8000-000000000001";
 
 const wordsOf = (results: readonly OperationResult[]) =>
@@ -16,6 +16,7 @@ test("apply: adds, updates and removals mixed → one result each, in order", as
     { op: "add", id: X, feedUrl: A },
     { op: "update", id: guid(A), title: "Bee", feedUrl: B },
     { op: "add", id: X, feedUrl: A },
+    { op: "add", id: X, feedUrl: C },
     { op: "update", id: X, feedUrl: B },
     { op: "update", id: X, title: "\u202e" },
     { op: "remove", id: X },
@@ -24,7 +25,7 @@ test("apply: adds, updates and removals mixed → one result each, in order", as
     { op: "update", id: guid(A), folders: null },
   ]);
   assert.deepEqual(wordsOf(results), [
-    ...["Ay", "already-subscribed", "Bee", "done", "already-subscribed"],
+    ...["Ay", "already-subscribed", "Bee", "already-subscribed", "done", "already-subscribed"],
     ...["invalid-title", "done", "not-found", "not-found", "Bee"],
   ]);
   const [first, second] = results;
@@ -32,7 +33,8 @@ test("apply: adds, updates and removals mixed → one result each, in order", as
   assert.deepEqual(first.subscription?.folders, ["News/Tech", "Daily"]);
   assert.equal(second.error.meta?.["existing_id"], guid(A));
   const { items } = await client.page();
-  assert.deepEqual(items, [{ id: guid(A), feedUrl: B, title: "Bee", subscribedAt: first.subscription?.subscribedAt }]);
+  const { subscribedAt } = first.subscription ?? {};
+  assert.deepEqual(items, [{ id: guid(A), feedUrl: B, title: "Bee", subscribedAt, formerFeedUrls: [A] }]);
 });
 
 test("remove and update: 2,500 subscriptions → a few requests, result N about item N", async () => {

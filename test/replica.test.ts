@@ -246,11 +246,31 @@ test("replica: edit rejected → reported and undone, with the edits that depend
   assert.deepEqual(feedsIn(replica), [A, C]);
 });
 
-test("replica: feed URL changed, then the old feed added again → another id", async () => {
+test("replica: feed URL changed, then the old feed added again → the same subscription", async () => {
+  const { server, openDevice } = await newAccount();
+  const { replica } = await openDevice();
+  const { replica: other } = await openDevice();
+  await replica.add([A]);
+  await replica.sync();
+  await other.sync();
+  await replica.update([{ id: guid(A), feedUrl: B }]);
+  const [again] = await replica.add([A]);
+  assert.deepEqual([again?.id, again?.feedUrl, again?.formerFeedUrls], [guid(A), B, [A]]);
+  assert.equal(replica.pending, 1, "no addition");
+  await replica.sync();
+  assert.deepEqual(replica.list(), [again]);
+  // Another device adds both before it has heard of the move.
+  await other.add([A, B]);
+  await other.sync();
+  for (const list of [(await server.page()).items, other.list()]) assert.deepEqual(list, [again]);
+});
+
+test("replica: former feed URLs forgotten → the old feed can be added separately", async () => {
   const { server, openDevice } = await newAccount();
   const { replica } = await openDevice();
   await replica.add([A]);
   await replica.update([{ id: guid(A), feedUrl: B }]);
+  await replica.update([{ id: guid(A), formerFeedUrls: null }]);
   const [again] = await replica.add([A]);
   assert.notEqual(again?.id, guid(A));
   await replica.sync();

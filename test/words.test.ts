@@ -152,7 +152,7 @@ const UNTRANSLATED: Readonly<Record<string, readonly string[]>> = {
     ...["unsupported-media-type", "unsupported-content-encoding", "unknown-path", "method-not-allowed"],
     ...["malformed-request", "malformed-target", "invalid-host", "unsupported-transfer-encoding", "header-too-large"],
     ...["expectation-failed", "unsupported-http-version", "token-in-query", "attribute-missing", "invalid-scope"],
-    ...["invalid-expiry"],
+    ...["invalid-expiry", "invalid-former-feed-urls", "invalid-merge-target", "merge-into-itself"],
   ],
   "the page asks to sign in": ["unauthenticated", "invalid-credentials"],
   "the replica reads the list again, or polls": ["state-expired", "too-many-streams"],

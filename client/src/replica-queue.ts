@@ -54,13 +54,15 @@ export function viewOf({ items }: Base, { entries }: Queue): Map<string, Subscri
     const item = view.get(id);
     if (op === "remove") view.delete(id);
     else if (op === "add" ? !item : item) {
-      const { feedUrl = "", title, folders } = { ...item, ...entry };
+      const { feedUrl = "", title, folders, formerFeedUrls = [] } = { ...item, ...entry };
+      const former = item && formerFeedUrls && [item.feedUrl, ...formerFeedUrls].filter((url) => url !== feedUrl);
       view.set(id, {
         id,
         feedUrl,
         subscribedAt: item?.subscribedAt ?? new Date(entry.at),
         ...(title && { title }),
         ...(folders?.length && { folders }),
+        ...(former?.length && { formerFeedUrls: former }),
       });
     }
   }

@@ -63,7 +63,10 @@ export interface Replica {
   readonly pending: number;
   /** Whether the list has ever been read from the server. */
   readonly isLoaded: boolean;
-  /** Resolves when the edit is durable on this device. A feed that is already in the list is returned as it is. */
+  /**
+   * Resolves when the edit is durable on this device. A feed that is already in the list, perhaps under another URL that
+   * it had before, is returned as it is.
+   */
   add(feeds: Iterable<Feed>): Promise<Subscription[]>;
   /** False for a subscription that is not in the list. */
   update(updates: Iterable<Update>): Promise<boolean[]>;
@@ -128,7 +131,11 @@ class StoredReplica implements Replica {
   }
 
   async add(feeds: Iterable<Feed>) {
-    const idOf = new Map(this.#list.map(({ feedUrl, id }) => [feedUrl, id]));
+    const idOf = new Map(
+      this.#list.flatMap(({ feedUrl, formerFeedUrls = [], id }) =>
+        [feedUrl, ...formerFeedUrls].map((url) => [url, id]),
+      ),
+    );
     const operations: Operation[] = [];
     const ids = Array.from(feeds, (feed) => {
       let add = toAdd(feed);

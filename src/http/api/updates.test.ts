@@ -115,7 +115,7 @@ test("operations: an update → id, position and timestamp stay, other attribute
   const [{ data }] = await operate([update(first.id.toUpperCase(), { feed_url: feed, user_subscribed_at: "x" })]);
   assert.deepEqual(data, {
     ...before.json.data,
-    attributes: { ...before.json.data.attributes, feed_url: feed },
+    attributes: { ...before.json.data.attributes, feed_url: feed, former_feed_urls: [first.feed] },
   });
   const { json } = await call("GET", "/v1/subscriptions?page[size]=100");
   const ids = json.data.map((item: { id: string }) => item.id);
@@ -186,6 +186,7 @@ test("PATCH: title, folders, feed URL → 200 with the subscription; null clears
   assert.deepEqual(attributesOf((await patch(id, { feed_url: moved, title: null, folders: null })).json), {
     feed_url: moved,
     user_subscribed_at,
+    former_feed_urls: [feed],
   });
   assert.equal((await patch(id, undefined)).status, 200, "nothing to change");
 });
