@@ -4,6 +4,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import sharp from "sharp";
 import { asUser, LOCAL_USER } from "../src/accounts/caller.ts";
 import { changesSince, positionAt } from "../src/lists/changes.ts";
+import { readFeedUrl } from "../src/lists/feed-url.ts";
 import { Fetcher } from "../src/podcasts/fetch/fetcher.ts";
 import type { FeedFetcher } from "../src/podcasts/read/feed.ts";
 import type { SchedulerOptions } from "../src/podcasts/schedule/scheduler.ts";
@@ -13,6 +14,10 @@ import { startFeeds, status } from "./support/feeds.ts";
 import { startFetching as start, subscribeTo, THIS_MACHINE } from "./support/fetching.ts";
 import { startServer } from "./support/server.ts";
 
+const normalize = (url: string) => {
+  const parsed = readFeedUrl(url);
+  return parsed.kind === "valid" ? parsed.normalizedUrl : assert.fail();
+};
 const HOUR = 60 * 60 * 1_000;
 const DAY = 24 * HOUR;
 
@@ -155,7 +160,7 @@ test("fetch: Retry-After as a date, negative, ten years → honored, ignored, at
   }
 });
 
-test("moved: 301 seen three times over 72 hours → moved, fetched there; 302 first → never", async () => {
+test("moved: 301 seen three times over 72 hours → the list follows, once; 302 first → never", async () => {
   const publisher = await startFeeds();
   const fetching = startFetching(shared);
   const target = publisher.feed("/new", { title: "T" });
@@ -167,20 +172,52 @@ test("moved: 301 seen three times over 72 hours → moved, fetched there; 302 fi
   const start = fetching.clock.now.getTime();
   await fetching.subscribe([moved, away, half]);
   for (const url of [moved, away, half]) assert.equal((await fetching.fetched(url)).status, "ok");
-  for (const hours of [50, 100, 350, 600]) {
-    for (const url of [moved, half]) await fetching.fetchAt(url, start + hours * HOUR);
-    if (hours >= 350) await fetching.fetchAt(away, start + hours * HOUR);
-  }
-  const [one, two, three] = await Promise.all([moved, away, half].map((url) => fetching.fetched(url)));
-  assert.deepEqual([one?.status, one?.movedTo], ["moved", target]);
-  assert.deepEqual([two?.status, two?.movedTo], ["ok", undefined]);
-  assert.deepEqual([three?.status, three?.movedTo], ["moved", `${publisher.url}/step`]);
-  // The old place is not asked again, but by what leads there: that is due too.
-  publisher.requests.length = 0;
+  const listed = async (...urls: string[]) => {
+    const keys = urls.map((url) => ({ kind: "feed", normalizedUrl: normalize(url) }) as const);
+    const found = await shared.find(LOCAL_USER, keys);
+    return found.map((each) => [each?.feedUrl, ...(each?.former_feed_urls ?? [])]);
+  };
+  for (const url of [moved, half]) await fetching.fetchAt(url, start + 50 * HOUR);
+  assert.deepEqual(await listed(moved, half), [[moved], [half]]);
+  for (const url of [moved, half]) await fetching.fetchAt(url, start + 100 * HOUR);
+  // Lists follow after the fetch is recorded.
+  while ((await listed(half))[0]?.[0] === half) await sleep(10);
+  for (const hours of [350, 600]) await fetching.fetchAt(away, start + hours * HOUR);
+  assert.deepEqual(await listed(moved, half, away), [[target, moved], [`${publisher.url}/step`, half], [away]]);
+  // Undone: not followed again.
+  const [subscription] = await shared.find(LOCAL_USER, [{ kind: "feed", normalizedUrl: normalize(target) }]);
+  const undo = { kind: "update", id: subscription?.id ?? "", feedUrl: moved, normalizedUrl: normalize(moved) } as const;
+  await shared.change(asUser(LOCAL_USER), [undo], fetching.clock.now);
+  const { id } = (await shared.podcasts.find([moved]))[0] ?? assert.fail();
+  while ((await shared.podcasts.subscribers([id]))[0]?.length === 0) await sleep(10);
   await fetching.fetchAt(moved, start + 900 * HOUR);
-  const requestsOf = (path: string) => publisher.requests.filter((request) => request.path === path).length;
-  assert.ok(requestsOf("/new") > 0);
-  assert.equal(requestsOf("/moved"), requestsOf("/away"));
+  assert.deepEqual(await listed(moved), [[moved, target]]);
+});
+
+test("moved: the target is listed too → merged, with the title and the folders of both", async () => {
+  const { store } = await startServer();
+  const publisher = await startFeeds();
+  const fetching = startFetching(store);
+  const target = publisher.feed("/new", { title: "T" });
+  publisher.pages.set("/old", status(301, { location: target }));
+  const old = `${publisher.url}/old`;
+  const start = fetching.clock.now.getTime();
+  await fetching.subscribe([old, target]);
+  for (const url of [old, target]) await fetching.fetched(url);
+  const [{ id } = { id: "" }] = (await store.page(LOCAL_USER, { offset: 0, size: 1 })).items;
+  await store.change(
+    asUser(LOCAL_USER),
+    [{ kind: "update", id, title: "Mine", folders: ["News"] }],
+    fetching.clock.now,
+  );
+  for (const hours of [50, 100]) await fetching.fetchAt(old, start + hours * HOUR);
+  // Lists follow after the fetch is recorded.
+  while ((await store.page(LOCAL_USER, { offset: 0, size: 10 })).total === 2) await sleep(10);
+  const { items } = await store.page(LOCAL_USER, { offset: 0, size: 10 });
+  assert.deepEqual(
+    items.map((item) => [item.feedUrl, item.title, item.folders, item.former_feed_urls]),
+    [[target, "Mine", ["News"], [old]]],
+  );
 });
 
 test("moved: claimed by the feed → only if there is a feed; two that point at each other → neither", async () => {

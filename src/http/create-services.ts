@@ -7,7 +7,9 @@ import { AppSignIn } from "../apps/sign-in.ts";
 import { AppSync } from "../apps/sync.ts";
 import type { AccountsConfig, Config } from "../config/config.ts";
 import { createScheduler } from "../podcasts/schedule/create-scheduler.ts";
+import { Looks } from "../podcasts/schedule/looks.ts";
 import type { Store } from "../store/shared/contract.ts";
+import { StoreUnavailable } from "../util/store-unavailable.ts";
 import { EventHub } from "./api/event-hub.ts";
 import type { Services } from "./api/services.ts";
 import { createAuthentication, createLocalAuthentication } from "./auth/authenticate.ts";
@@ -41,9 +43,18 @@ export function createServices(
   const hub = new EventHub({ store, maxStreams: config.limits.maxStreams, ...metrics?.watchStreams(() => hub.size) });
   const onFetch = metrics?.watchFetches((at) => store.podcasts.counts(at), clock);
   const scheduler = config.fetch && createScheduler(config.fetch, { store, version, clock, log, onFetch });
+  const looks = new Looks({
+    store,
+    fetchFeed: scheduler && ((url) => scheduler.fetchOnce(url)),
+    clock,
+    onError: (error) => {
+      if (!(error instanceof StoreUnavailable)) log.error({ err: error }, "looking at former feed URLs failed");
+    },
+  });
   store.watch((user, range) => {
     hub.notify(user, range.sequence);
     scheduler?.notify(user, range);
+    looks.notify(user);
   });
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts, limiterClock);
   const administration = accounts && new Administration(store.administration, accounts);
@@ -74,6 +85,7 @@ export function createServices(
     log,
     authenticate,
     scheduler,
+    looks,
     readPeer,
     serverUrlOf: createServerUrlReader(config, readPeer),
     clock,

@@ -6,6 +6,7 @@ import type { AccountStore } from "../accounts/account-store.ts";
 import type { AdministrationStore } from "../accounts/administration-store.ts";
 import type { AppStore } from "../apps/app-store.ts";
 import { readConfig } from "../config/config.ts";
+import type { LookStore } from "../podcasts/look-store.ts";
 import type { PodcastStore } from "../podcasts/podcast-store.ts";
 import type { Store } from "../store/shared/contract.ts";
 import { StoreUnavailable } from "../util/store-unavailable.ts";
@@ -34,6 +35,7 @@ async function startBroken(failure: Error) {
     administration: {} as AdministrationStore,
     apps: {} as AppStore,
     podcasts: {} as PodcastStore,
+    moves: {} as LookStore,
   };
   const stream = new PassThrough();
   let log = "";

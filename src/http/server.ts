@@ -56,7 +56,7 @@ export function createServer(options: ServerOptions): Server {
   metrics?.watchQueue(() => requests.queue.waiting);
   const readProxyUser = createProxyUserReader(config);
   const services = createServices(options, log, readPeer, readProxyUser);
-  const { hub, scheduler } = services;
+  const { hub, scheduler, looks } = services;
   const routes = createRoutes(services, metrics, () => isDraining);
   const finder = new RouteFinder(routes, config.basePath);
   if (finder.find("/") === undefined) log.warn(NO_PAGE);
@@ -89,6 +89,7 @@ export function createServer(options: ServerOptions): Server {
     async listen(host, port) {
       await once(server.listen({ port, host, backlog: BACKLOG }), "listening");
       scheduler?.start();
+      looks.start();
       const { address, port: boundPort } = server.address() as AddressInfo;
       return `http://${isIPv6(address) ? `[${address}]` : address}:${boundPort}`;
     },
@@ -101,7 +102,7 @@ export function createServer(options: ServerOptions): Server {
     async drain() {
       isDraining = true;
       await hub.close();
-      await Promise.all([drain(), scheduler?.close()]);
+      await Promise.all([drain(), looks.close(), scheduler?.close()]);
       slowRequests.flush();
     },
   };

@@ -197,6 +197,8 @@ export interface PodcastStore {
   due(at: Date, after: Pick<DueFeed, "id" | "nextAt"> | undefined, limit: number): Promise<readonly DueFeed[]>;
   /** Result N has some of the subscribers of feed N. */
   subscribers(ids: readonly string[]): Promise<readonly (readonly FeedSubscriber[])[]>;
+  /** Users after the given one who subscribe to a feed, in order. */
+  subscribersAfter(id: string, after: UserId, limit: number): Promise<readonly UserId[]>;
   /** Subscriptions to a feed that have exactly this title, of users after the given one, in order of the user. */
   findByTitle(
     id: string,

@@ -5,6 +5,7 @@ import type { AppSignIn } from "../../apps/sign-in.ts";
 import type { AppSync } from "../../apps/sync.ts";
 import type { Config } from "../../config/config.ts";
 import type { Outcome } from "../../lists/subscription.ts";
+import type { Looks } from "../../podcasts/schedule/looks.ts";
 import type { Scheduler } from "../../podcasts/schedule/scheduler.ts";
 import type { Store } from "../../store/shared/contract.ts";
 import type { Authenticate } from "../auth/authenticate.ts";
@@ -36,6 +37,7 @@ export interface Services {
   readonly authenticate: Authenticate;
   /** Undefined if the server does not fetch feeds. */
   readonly scheduler: Scheduler | undefined;
+  readonly looks: Looks;
   readonly readPeer: ReadPeer;
   readonly serverUrlOf: ServerUrlOf;
   readonly clock: () => Date;

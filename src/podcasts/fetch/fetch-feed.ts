@@ -1,4 +1,4 @@
-import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
+import type { OutgoingHttpHeaders } from "node:http";
 import { validateHeaderValue } from "../../util/node-http.ts";
 import type { FeedOutcome, FeedRequest, FetchFailure, ImageOutcome, PageOutcome, Timeouts } from "../read/feed.ts";
 import { FeedReader } from "../read/read-feed.ts";
@@ -77,7 +77,8 @@ function fetchOnce(
     if (response.status === 304 && isConditional) return { kind: "unchanged", ...received };
     if (response.status !== 200) return toStatusFailure(response);
     const metadata = await readMetadata(response);
-    if (metadata === undefined) return { kind: "failed", reason: "not-a-feed" };
+    if (metadata === undefined)
+      return { kind: "failed", reason: "not-a-feed", ...optional("permanentTarget", response.permanentTarget) };
     const { etag: newEtag, "last-modified": newLastModified } = response.headers;
     return {
       kind: "read",
@@ -193,9 +194,15 @@ function isChallenge({ status, headers }: PublicResponse): boolean {
   );
 }
 
-function toStatusFailure({ status, headers }: { status: number; headers: IncomingHttpHeaders }): FetchFailure {
+function toStatusFailure({ status, headers, permanentTarget }: PublicResponse): FetchFailure {
   const retryAfter = readRetryAfter(headers["retry-after"], Date.now());
-  return { kind: "failed", reason: "http-status", status, ...optional("retryAfterSeconds", retryAfter) };
+  return {
+    kind: "failed",
+    reason: "http-status",
+    status,
+    ...optional("retryAfterSeconds", retryAfter),
+    ...optional("permanentTarget", permanentTarget),
+  };
 }
 
 function toFailure(error: unknown): FetchFailure {

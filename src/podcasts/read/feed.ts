@@ -52,6 +52,8 @@ export interface FetchFailure {
   /** With `http-status`. */
   readonly status?: number;
   readonly retryAfterSeconds?: number;
+  /** As of a success, if the response had a status. */
+  readonly permanentTarget?: string;
 }
 
 interface FetchSuccess {

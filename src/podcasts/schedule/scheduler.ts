@@ -14,6 +14,7 @@ import type {
 import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "../read/feed.ts";
 import { clearCopiedTitles } from "./clear-copied-titles.ts";
 import { applyOutcome, chooseSpelling, confirmsMove, needsArtwork, urlToVerify } from "./fetch-rules.ts";
+import { followMove, tellSubscribers } from "./follow-moves.ts";
 import { HostLocks } from "./host-locks.ts";
 
 /** Longer than a fetch with its artwork can take. If the process is killed, another one fetches the feed after that. */
@@ -49,7 +50,7 @@ const START_PAUSE_MS = 40;
 const FAILED: ReadonlySet<PodcastStatus> = new Set(["failing", "forbidden", "gone"]);
 
 /** What the scheduler reads and writes. */
-export type ScheduledStore = Pick<SubscriptionStore, "change"> & {
+export type ScheduledStore = Pick<SubscriptionStore, "change" | "move"> & {
   readonly podcasts: PodcastStore;
 };
 
@@ -124,6 +125,13 @@ export class Scheduler {
     this.#fetcher ??= this.#options.createFetcher();
     const outcome = await (await this.#fetcher).fetchPage(pageUrl, AbortSignal.any([signal, this.#stop.signal]));
     return outcome.kind === "read" ? outcome.feeds : undefined;
+  }
+
+  /** Fetches a feed whose outcome is not stored. Not queued. */
+  async fetchOnce(url: string): Promise<FeedOutcome> {
+    if (this.#stop.signal.aborted) return { kind: "failed", reason: "aborted" };
+    this.#fetcher ??= this.#options.createFetcher();
+    return (await this.#fetcher).fetchFeed({ url }, this.#stop.signal);
   }
 
   /** Aborts what is being fetched; another process, or the next start, fetches it. */
@@ -207,7 +215,8 @@ export class Scheduler {
   async #retryFailed(user: UserId, feedUrls: readonly string[]): Promise<void> {
     const { podcasts } = this.#options.store;
     const now = this.#now().getTime();
-    for (const [index, { id, status, checkedAt }] of (await podcasts.find(feedUrls)).entries()) {
+    for (const [index, { id, status, checkedAt, movedTo }] of (await podcasts.find(feedUrls)).entries()) {
+      if (movedTo !== undefined) await followMove(this.#options.store, user, id, movedTo, this.#now());
       if (!FAILED.has(status)) continue;
       const at = Math.max(now, (checkedAt?.getTime() ?? 0) + MIN_RETRY_MS);
       await podcasts.refresh(user, id, new Date(at), MIN_RETRY_MS);
@@ -378,6 +387,15 @@ export class Scheduler {
     if (record.title !== null && record.title !== next.title)
       await clearCopiedTitles(store, id, record.title, new Date(at));
     await store.podcasts.record(id, leaseUntil, { ...next, ...artworkFields }, artwork?.scaled);
+    if (!isAborted())
+      await tellSubscribers(
+        { store, fetchFeed: (url) => fetcher.fetchFeed({ url }, signal) },
+        id,
+        record,
+        next,
+        outcome,
+        new Date(at),
+      );
     return next;
   }
 

@@ -2,6 +2,7 @@ import type { AccountStore } from "../../accounts/account-store.ts";
 import type { AdministrationStore } from "../../accounts/administration-store.ts";
 import type { AppStore } from "../../apps/app-store.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
+import type { LookStore } from "../../podcasts/look-store.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { StoreSample } from "./size.ts";
 
@@ -11,6 +12,7 @@ export interface Store extends SubscriptionStore {
   readonly administration: AdministrationStore;
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
+  readonly moves: LookStore;
   /** Reads the accounts and the lists with the lowest user ids, at most `size` of each. */
   sample(size: number): Promise<StoreSample>;
   /** Connections to a database server; undefined for an engine without one. */

@@ -3,8 +3,10 @@ import type { MovedFeed, Resend } from "../../apps/app-store.ts";
 import { actionFeedKey } from "../../apps/episode-actions.ts";
 import type { MovesScope } from "../../lists/list.ts";
 import { type FeedUrl, type Holding, Moves, type MovesState, type Progress } from "../../lists/moves.ts";
+import type { DueLook, LookStore } from "../../podcasts/look-store.ts";
 import {
   all,
+  type Database,
   digitsOf,
   get,
   has,
@@ -15,6 +17,7 @@ import {
   run,
   together,
   type Work,
+  type Writes,
 } from "../shared/database.ts";
 import { lastActionSequence } from "./actions.ts";
 
@@ -297,4 +300,41 @@ export function* readResends(user: UserId, client: string, after: number): Work<
     after,
   );
   return rows.map(({ feed, sequence }) => ({ feed: digitsOf(feed), sequence }));
+}
+
+export class SqlMoves implements LookStore {
+  readonly #database: Pick<Database<Writes>, "read">;
+
+  constructor(database: Pick<Database<Writes>, "read">) {
+    this.#database = database;
+  }
+
+  async dueLooks(at: Date, limit: number, user?: UserId): Promise<readonly DueLook[]> {
+    const sql = `select former.user_id, former.feed, former.url, former.target, current.url as current_url
+      from earmark.feed_urls as former
+      join earmark.feed_urls as current on current.user_id = former.user_id and current.feed = former.target
+      where former.look_at > 0 and former.look_at <= $1`;
+    const rows = await this.#database.read(
+      () =>
+        user === undefined
+          ? all<DueRow>(`${sql} order by former.look_at limit $2`, at.getTime(), limit)
+          : all<DueRow>(`${sql} and former.user_id = $3 order by former.look_at limit $2`, at.getTime(), limit, user),
+      user,
+    );
+    return rows.map(({ user_id, feed, url, target, current_url }) => ({
+      user: user_id,
+      feed: digitsOf(feed),
+      url,
+      target: digitsOf(target),
+      currentUrl: current_url,
+    }));
+  }
+}
+
+interface DueRow {
+  readonly user_id: UserId;
+  readonly feed: unknown;
+  readonly url: string;
+  readonly target: unknown;
+  readonly current_url: string;
 }

@@ -81,6 +81,11 @@ const SUBSCRIBERS: Sql = {
   sqlite: `select user_id, feed_url from ${SUBSCRIPTIONS} where feed = $1 limit ${MAX_SUBSCRIBERS_READ}`,
   postgres: `select user_id, feed_url from earmark.subscriptions where feed = $1 limit ${MAX_SUBSCRIBERS_READ}`,
 };
+const OF_FEED = "where feed = $1 and user_id > $2 order by user_id limit $3";
+const NEXT_SUBSCRIBERS: Sql = {
+  sqlite: `select user_id from subscribers ${OF_FEED}`,
+  postgres: `select user_id from earmark.subscriptions ${OF_FEED}`,
+};
 const WITH_TITLE = "where feed = $1 and user_id > $2 and title = $3 order by user_id limit $4";
 const BY_TITLE: Sql = {
   sqlite: `select user_id, id from ${SUBSCRIPTIONS} ${WITH_TITLE}`,
@@ -332,6 +337,11 @@ export class SqlPodcasts implements PodcastStore {
       together(...ids.map((id) => all<{ user_id: UserId; feed_url: string }>(SUBSCRIBERS, key(id)))),
     );
     return found.map((rows) => rows.map(({ user_id, feed_url }) => ({ user: user_id, feedUrl: feed_url })));
+  }
+
+  async subscribersAfter(id: string, after: UserId, limit: number): Promise<readonly UserId[]> {
+    const rows = await this.#database.read(() => all<{ user_id: UserId }>(NEXT_SUBSCRIBERS, key(id), after, limit));
+    return rows.map(({ user_id }) => user_id);
   }
 
   async findByTitle(id: string, title: string, after: UserId, limit: number) {

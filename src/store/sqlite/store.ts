@@ -9,6 +9,7 @@ import { toOutcome, toTold } from "../../lists/list.ts";
 import type { ItemBatch, OnChange, Page } from "../../lists/list-store.ts";
 import type { Told } from "../../lists/moves.ts";
 import type { Change, MoveChange, RemovedSubscription, Subscription } from "../../lists/subscription.ts";
+import type { LookStore } from "../../podcasts/look-store.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
@@ -24,6 +25,7 @@ import { WriteQueue } from "../shared/write-queue.ts";
 import { SqlAccounts } from "../sql/accounts.ts";
 import { SqlAdministration } from "../sql/administration.ts";
 import { SqlApps } from "../sql/apps.ts";
+import { SqlMoves } from "../sql/moves.ts";
 import { SqlPodcasts } from "../sql/podcasts.ts";
 import { WRITES } from "../sql/writes.ts";
 import { Runner, SqliteDatabase } from "./database.ts";
@@ -68,6 +70,7 @@ class SqliteStore implements Store {
   readonly administration: AdministrationStore;
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
+  readonly moves: LookStore;
   readonly connections = undefined;
   readonly #reader: Reader;
   readonly #writer: GroupWriter;
@@ -93,6 +96,7 @@ class SqliteStore implements Store {
     this.administration = new SqlAdministration(database);
     this.apps = new SqlApps(database);
     this.podcasts = podcasts;
+    this.moves = new SqlMoves(database);
   }
 
   async change(caller: Caller, changes: readonly Change[], at: Date): ReturnType<Store["change"]> {
