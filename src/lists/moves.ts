@@ -149,6 +149,8 @@ export class Moves {
   readonly newlyRefused: RefusedMove[] = [];
   /** URLs whose episode actions now belong to another, in this order. */
   readonly joined: { readonly from: string; readonly into: string }[] = [];
+  /** URLs whose episode actions another gets too. */
+  readonly copied: { readonly from: string; readonly to: string }[] = [];
   /** All actions of a feed (the URL) are due again to a client. */
   readonly resends = new Map<string, { readonly client: string; readonly url: string }>();
 
@@ -269,7 +271,8 @@ export class Moves {
       this.#rename(row.target, feed, url, "pending");
       return undefined;
     }
-    // A URL that was forgotten, or only seen, becomes a feed of its own.
+    // A URL that was forgotten, or only seen, becomes a feed of its own. If it was one before, it gets its actions back.
+    if (row.currentAt > 0) this.copied.push({ from: this.#urls.get(row.target)?.url ?? "", to: url });
     this.#refuse({ feed, target: row.target });
     this.#refuse({ feed: row.target, target: feed });
     this.#setUrl({ ...NEVER_LOOKED, feed, url, target: feed, leads: "self", ...SHOWN, currentAt: this.#list.sequence });

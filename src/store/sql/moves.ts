@@ -219,7 +219,8 @@ export function* writeMoves(user: UserId, moves: Moves): Work<void> {
     target: key(target),
   }));
   yield* insertNew("refused_moves", ...refused);
-  for (const { from, into } of moves.joined) yield* joinActions(user, actionFeedKey(from), actionFeedKey(into));
+  for (const { from, into } of moves.joined) yield* joinActions(user, from, into);
+  for (const { from, to } of moves.copied) yield* copyActions(user, from, to);
   for (const { client, url } of moves.resends.values()) yield* resendActions(user, client, actionFeedKey(url));
 }
 
@@ -247,7 +248,8 @@ function* writeUrls(user: UserId, moves: Moves): Work<void> {
 }
 
 /** Two histories become one. Of two actions of one kind for an episode, the later one wins. */
-function* joinActions(user: UserId, from: string, into: string): Work<void> {
+function* joinActions(user: UserId, fromUrl: string, intoUrl: string): Work<void> {
+  const [from, into] = [actionFeedKey(fromUrl), actionFeedKey(intoUrl)];
   if (from === into) return;
   const pair = "b.user_id = a.user_id and b.episode = a.episode and b.kind = a.kind";
   const [one, other] = [key(from), key(into)];
@@ -266,7 +268,8 @@ function* joinActions(user: UserId, from: string, into: string): Work<void> {
     other,
     one,
   );
-  yield* run("update earmark.episode_actions set feed = $3 where user_id = $1 and feed = $2", user, one, other);
+  const join = "update earmark.episode_actions set feed = $3, podcast = $4 where user_id = $1 and feed = $2";
+  yield* run(join, user, one, other, intoUrl);
   yield* run(
     `insert into earmark.resends as r (user_id, client, feed, sequence)
      select user_id, client, $3, sequence from earmark.resends where user_id = $1 and feed = $2
@@ -276,6 +279,25 @@ function* joinActions(user: UserId, from: string, into: string): Work<void> {
     other,
   );
   yield* run("delete from earmark.resends where user_id = $1 and feed = $2", user, one);
+}
+
+/** Of a merge that is undone, both have all actions. */
+function* copyActions(user: UserId, fromUrl: string, toUrl: string): Work<void> {
+  const [from, to] = [actionFeedKey(fromUrl), actionFeedKey(toUrl)];
+  if (from === to) return;
+  const columns = "episode, kind, media_url, guid, device, position, started, total, acted_at";
+  yield* run(
+    `insert into earmark.episode_actions
+       (user_id, sequence, feed, podcast, ${columns}, beaten_at, beaten_position)
+     select user_id, $4 + row_number() over (order by sequence), $3, $5, ${columns}, beaten_at, beaten_position
+     from earmark.episode_actions where user_id = $1 and feed = $2
+     on conflict do nothing`,
+    user,
+    key(from),
+    key(to),
+    yield* lastActionSequence(user),
+    toUrl,
+  );
 }
 
 /** All actions of a feed are due again to a client. */
