@@ -30,6 +30,14 @@ test("session: sign up, out and in → signed in", async () => {
   assert.deepEqual((await client.me()).counts, { subscriptions: 2, tokens: 0, sessions: 1 });
 });
 
+test("me: followMoves changed → the updated user", async () => {
+  const client = openBrowser(url);
+  await client.signUp({ name: "frances", password: PASSWORD });
+  assert.equal((await client.me()).followMoves, true);
+  assert.deepEqual(await client.changeMe({ followMoves: false }), await client.me());
+  assert.equal((await client.me()).followMoves, false);
+});
+
 test("sign-up: name taken or invalid password → rejected", async () => {
   const person = { name: "grace", password: PASSWORD };
   await openBrowser(url).signUp(person);
@@ -121,7 +129,7 @@ test("tokens: several pages → all listed", async () => {
       return browser(short, init);
     },
   });
-  await client.signUp({ name: "joan", password: PASSWORD });
+  await client.signUp({ name: "frances", password: PASSWORD });
   for (const label of ["a", "b", "c", "d", "e"]) {
     aheadMs += 1_000;
     await client.createToken({ label });

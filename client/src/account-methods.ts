@@ -30,6 +30,11 @@ export function createAccountMethods(send: Send): AccountMethods {
       return readDocument((await send("/v1/me", { signal })).text, readMe);
     },
 
+    async changeMe({ followMoves: follow_moves }, { signal } = {}) {
+      const { text } = await sendResource(send, "/v1/me", "account", { follow_moves }, { method: "PATCH", signal });
+      return readDocument(text, readMe);
+    },
+
     async signUp(account, { signal } = {}) {
       await sendResource(send, "/v1/accounts", "account", account, { atMostOnce: true, signal });
     },

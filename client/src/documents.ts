@@ -170,7 +170,7 @@ export function readImport({ data, meta }: ImportDocument): ImportReport {
 export function readMe({ data, meta }: MeDocument): Me {
   return {
     id: data.id,
-    ...readAttributes<Pick<Me, "name" | "issuer" | "role" | "createdAt">>(data.attributes),
+    ...readAttributes<Pick<Me, "name" | "issuer" | "role" | "createdAt" | "followMoves">>(data.attributes),
     ...meta,
     counts: { ...meta.counts },
     limits: readAttributes(meta.limits),

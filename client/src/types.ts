@@ -222,6 +222,8 @@ export interface Me {
   };
   /** The state of the list, for `changes`. */
   readonly state: string;
+  /** Whether the server updates the feed URLs of subscriptions by itself when feeds have moved. */
+  readonly followMoves: boolean;
 }
 
 export interface NameAndPassword {
@@ -362,6 +364,8 @@ export interface Client extends AppMethods {
   exportOpml(options?: CallOptions): Promise<string>;
   /** The current user with counts and limits. */
   me(options?: CallOptions): Promise<Me>;
+  /** Resolves to the updated user. */
+  changeMe(changes: Pick<Me, "followMoves">, options?: CallOptions): Promise<Me>;
 
   /** Creates an account and signs in. Requires an invitation unless sign-up is open. */
   signUp(account: NameAndPassword & { readonly invitation?: string | undefined }, options?: CallOptions): Promise<void>;

@@ -103,6 +103,9 @@ export interface AppStore {
   actions(user: UserId, range: ActionRange): Promise<readonly StoredAction[]>;
   /** `size` actions in order after the first `offset`, with the total; only those of one feed, if given. */
   actionPage(user: UserId, range: PageRange & { readonly feed: string | undefined }): Promise<ActionPage>;
+  /** Whether the server follows proven moves by itself; true unless the user has changed it. */
+  followsMoves(user: UserId): Promise<boolean>;
+  changeFollowsMoves(caller: Caller, followsMoves: boolean, at: Date): Promise<void>;
   /** In the order of their ids. */
   devices(user: UserId): Promise<readonly Device[]>;
   /** Those with a sequence number after the given one. */

@@ -77,7 +77,7 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
     ].filter((credential) => isValidAt(credential, terminal.context.now()));
     const apps = new AppSync(store);
     const everything = {
-      account,
+      account: { ...account, followsMoves: await store.apps.followsMoves(account.user) },
       credentials,
       devices: await store.apps.devices(account.user),
       actionPages: apps.everyAction(account.user),

@@ -12,7 +12,7 @@ import { createCredentialHandlers } from "./api/credentials.ts";
 import { createEventsHandler } from "./api/events.ts";
 import { createFeedSearchHandler } from "./api/feed-searches.ts";
 import { createOpmlHandlers, requireImportFileType } from "./api/imports.ts";
-import { createMeHandlers, createOwnAccountHandlers } from "./api/me.ts";
+import { createDeleteAccountHandler, createMeHandlers } from "./api/me.ts";
 import { createOperationsHandler } from "./api/operations.ts";
 import { createPasskeyHandlers } from "./api/passkeys.ts";
 import { createPodcastHandlers } from "./api/podcasts.ts";
@@ -59,6 +59,7 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
     ...appDataRoutes(services),
 
     route("GET", "/v1/me", { access: "read", run: me.get }),
+    route("PATCH", "/v1/me", { access: "write", body: { maxBytes: MAX_SMALL_DOCUMENT_BYTES }, run: me.change }),
     route("GET", "/v1/me/export", { access: "account", cost: costOfEverything, run: me.export }),
     ...accountRoutes(services),
 
@@ -182,12 +183,10 @@ function accountRoutes(services: Services): Route[] {
   const logins = createAppLoginHandlers(services.accounts, signatures, services);
   const body = { maxBytes: MAX_SMALL_DOCUMENT_BYTES };
   const query = readPageQuery;
-  const own = createOwnAccountHandlers(services.accounts, services);
   const credentials = createCredentialHandlers(services.accounts, services);
   return [
     route("POST", "/v1/accounts", { access: "open", body, run: accounts.signUp }),
-    route("PATCH", "/v1/me", { access: "account", body, run: own.changePassword }),
-    route("DELETE", "/v1/me", { access: "account", run: own.deleteAccount }),
+    route("DELETE", "/v1/me", { access: "account", run: createDeleteAccountHandler(services.accounts, services) }),
 
     route("GET", "/v1/sessions", { access: "account", query, run: credentials.list("session") }),
     route("POST", "/v1/sessions", { access: "open", body, run: accounts.signIn }),

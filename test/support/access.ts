@@ -178,12 +178,7 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   "/v1/episode-actions": { GET: { access: "read", status: 200 } },
   "/v1/me": {
     GET: { access: "read", status: 200 },
-    PATCH: {
-      access: "account",
-      status: 204,
-      body: ({ password }) => document("account", { current_password: password, password }),
-      restore: again,
-    },
+    PATCH: { access: "write", status: 200, body: () => document("account", { follow_moves: true }) },
     DELETE: { access: "account", status: 204, restore: again },
   },
   "/v1/me/export": { GET: { access: "account", status: 200 } },

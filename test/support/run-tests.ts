@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 /** The tests of the HTTP API that also pass on PostgreSQL. */
 export const API_TESTS = [
-  "src/http/{api/{operations,updates,changes,events,subscriptions,imports,quota},auth/app-authentication,apps/nextcloud/routes}.test.ts",
+  "src/http/{api/{operations,updates,changes,events,subscriptions,imports,me,quota},auth/app-authentication,apps/nextcloud/routes}.test.ts",
   "test/{access-apps,access-ends-apps,clock-steps,podcasts-api,podcasts-fair,podcasts-fetch,podcasts-private,podcasts-spellings,properties}*.test.ts",
   "test/apps/*.test.ts",
 ];

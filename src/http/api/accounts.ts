@@ -14,7 +14,7 @@ import { respond } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
 import { credentialResource, ownAccountResource, readSignIn, readSignUp } from "./documents/accounts.ts";
 import { readPasswordReset } from "./documents/administration.ts";
-import { accountOf } from "./me.ts";
+import { ownAccountOf } from "./me.ts";
 import type { Services } from "./services.ts";
 
 /** Handlers that sign up and sign in. */
@@ -43,7 +43,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
       const wanted = readSignUp(await readJson(request, response, maxBytes));
       const issued = await accounts.signUp({ ...wanted, ...clientOf(request) }, clock());
       if (isAccountRefusal(issued)) throw toFailure(issued);
-      const data = ownAccountResource(await accountOf(accounts, issued.credential.user), basePath);
+      const data = ownAccountResource(await ownAccountOf(services, issued.credential.user), basePath);
       const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
       respond(response, 201, JSON_API, writeOne(data), headers);
     },

@@ -92,7 +92,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     const { user, credential } = verified;
     spend("requests", user, 1, requests);
     if (credential?.kind === "token") {
-      if (access === "account" || access === "admin") throw failure("session-required");
+      if (access === "account" || access === "admin") requireNoToken({ credential });
       if (access === "write" && credential.scope === "read") throw failure("insufficient-scope");
     }
     administration.recordSeen(user, now);
@@ -110,6 +110,11 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       },
     };
   };
+}
+
+/** An API token cannot change the account itself. */
+export function requireNoToken({ credential }: Pick<Principal, "credential">): void {
+  if (credential?.kind === "token") throw failure("session-required");
 }
 
 function perMinute(count: number): Rate {

@@ -124,7 +124,9 @@ describe("request credentials", async () => {
       ["PATCH", "/v1/me"],
       ["DELETE", "/v1/me"],
     ] as const) {
-      const response = await call(method, path, { headers: { Authorization } });
+      const body = documentOf("account", { current_password: "a", password: "b" });
+      const headers = { Authorization, "Content-Type": PLAIN };
+      const response = await call(method, path, method === "PATCH" ? { headers, body } : { headers });
       assert.deepEqual([response.status, titleOf(response)], [403, "Sign In Needed"], `${method} ${path}`);
     }
     assert.equal((await call("GET", "/v1/me", { headers: { Cookie } })).status, 200);

@@ -94,6 +94,7 @@ export const INVALID_ATTRIBUTE_CODES = {
   link: "invalid-attribute",
   note: "invalid-attribute",
   revoke_tokens: "invalid-attribute",
+  follow_moves: "invalid-attribute",
   role: "invalid-attribute",
   disabled: "invalid-attribute",
 } as const satisfies Record<string, ErrorCode>;

@@ -20,7 +20,7 @@ import { all, type Database, digitsOf, get, insert, key, run, type Sql, type Wor
 import { addActions, countActions, firstActionSequence, lastActionSequence, readActions } from "./actions.ts";
 import { addDevice, DEVICE_WRITES, readDevices, touchDevice } from "./devices.ts";
 import { readState, readStateAtOnce, recordProgress } from "./marks.ts";
-import { readMovedFeeds, readResends, resendActions } from "./moves.ts";
+import { MOVE_WRITES, readFollowsMoves, readMovedFeeds, readResends, resendActions } from "./moves.ts";
 
 /** Without `indexed by`, SQLite would read all spellings of the user, because they are already in the right order. */
 const SPELLINGS: Sql = {
@@ -88,6 +88,7 @@ const countOperations = ({ progress }: SyncRecord) => (progress.kind === "action
 
 export const APP_WRITES = {
   ...DEVICE_WRITES,
+  ...MOVE_WRITES,
   recordSync: write(
     { locks: "list", isRepeatable: true, operations: countOperations },
     function* ({ caller: { user }, at }, record: SyncRecord) {
@@ -171,6 +172,14 @@ export class SqlApps implements AppStore {
 
   movedFeeds(user: UserId, installation: string): Promise<readonly MovedFeed[]> {
     return this.#database.read(() => readMovedFeeds(user, installation), user);
+  }
+
+  followsMoves(user: UserId): Promise<boolean> {
+    return this.#database.read(() => readFollowsMoves(user), user);
+  }
+
+  async changeFollowsMoves(caller: Caller, followsMoves: boolean, at: Date): Promise<void> {
+    await this.#database.write(caller, at, "changeFollowsMoves", followsMoves);
   }
 
   devices(user: UserId): Promise<readonly Device[]> {

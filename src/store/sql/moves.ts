@@ -18,6 +18,7 @@ import {
   together,
   type Work,
   type Writes,
+  write,
 } from "../shared/database.ts";
 import { lastActionSequence } from "./actions.ts";
 
@@ -110,6 +111,17 @@ function* readUrls(user: UserId, feeds: readonly string[] | undefined): Work<Fee
           feeds.map(key),
         );
   return rows.map(toUrl);
+}
+
+export const MOVE_WRITES = {
+  changeFollowsMoves: write({ locks: "list", isRepeatable: true }, ({ caller }, followsMoves: boolean) =>
+    run("update earmark.lists set follows_moves = $2 where user_id = $1", caller.user, Number(followsMoves)),
+  ),
+} as const;
+
+export function* readFollowsMoves(user: UserId): Work<boolean> {
+  const sql = "select follows_moves from earmark.lists where user_id = $1";
+  return (yield* get<{ follows_moves: number }>(sql, user))?.follows_moves !== 0;
 }
 
 /** The listed feeds that have moved, as a client knows them. */

@@ -272,6 +272,8 @@ function bindApps({ apps }: Store): Store["apps"] {
     spellings: apps.spellings.bind(apps),
     resends: apps.resends.bind(apps),
     movedFeeds: apps.movedFeeds.bind(apps),
+    followsMoves: apps.followsMoves.bind(apps),
+    changeFollowsMoves: apps.changeFollowsMoves.bind(apps),
     actions: apps.actions.bind(apps),
     devices: apps.devices.bind(apps),
     saveDevice: apps.saveDevice.bind(apps),

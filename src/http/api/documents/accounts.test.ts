@@ -6,6 +6,7 @@ import { writeOne, writePageOf } from "../../../jsonapi/document.ts";
 import {
   credentialResource,
   ownAccountResource,
+  readFollowMoves,
   readNewPassword,
   readNewToken,
   readSignIn,
@@ -37,6 +38,16 @@ test("account documents: valid → attributes are read", () => {
     password: "p",
     revokesTokens: false,
   });
+});
+
+test("account documents: follow_moves → read, unless the password is to be changed", () => {
+  const read = (attributes: object) => readFollowMoves(document("account", attributes));
+  assert.deepEqual([read({ follow_moves: true }), read({ follow_moves: false })], [true, false]);
+  assert.equal(read({ current_password: "c", password: "p" }), undefined);
+  for (const attributes of [{ follow_moves: null }, { follow_moves: "true" }, { follow_moves: true, password: "p" }]) {
+    const { status, code, source } = failureOf(() => read(attributes));
+    assert.deepEqual([status, code, source], [422, "invalid-attribute", { pointer: "/data/attributes/follow_moves" }]);
+  }
 });
 
 test("account documents: malformed → 400 with a pointer to the value", () => {
@@ -176,7 +187,7 @@ test("new token: expiry not a valid future timestamp → rejected", () => {
   }
 });
 
-const ANN = { user: 7, name: "ann", issuer: "", createdAt: NOW, isAdmin: true };
+const ANN = { user: 7, name: "ann", issuer: "", createdAt: NOW, isAdmin: true, followsMoves: true };
 const TOKEN: Credential = {
   id: "t",
   kind: "token",
@@ -192,17 +203,26 @@ test("account document: written → no internal fields", () => {
   assert.deepEqual(ownAccountResource(ANN, "/p"), {
     type: "account",
     id: "7",
-    attributes: { name: "ann", issuer: null, role: "administrator", created_at: "2026-01-02T03:04:05.678Z" },
+    attributes: {
+      name: "ann",
+      issuer: null,
+      role: "administrator",
+      created_at: "2026-01-02T03:04:05.678Z",
+      follow_moves: true,
+    },
     links: { self: "/p/v1/me" },
   });
   assert.deepEqual(
-    ownAccountResource({ ...ANN, issuer: "https://id.example", createdAt: undefined, isAdmin: undefined }, "")
-      .attributes,
+    ownAccountResource(
+      { ...ANN, issuer: "https://id.example", createdAt: undefined, isAdmin: undefined, followsMoves: false },
+      "",
+    ).attributes,
     {
       name: "ann",
       issuer: "https://id.example",
       role: null,
       created_at: null,
+      follow_moves: false,
     },
   );
 });

@@ -10,7 +10,7 @@ export const MAX_LABEL = 100;
 /** The timestamp format of the API; milliseconds are optional in requests. */
 const TIMESTAMP = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,3})?Z$/;
 
-function missingAttribute(name: string): RequestFailure {
+export function missingAttribute(name: string): RequestFailure {
   // A pointer must lead to a value that exists, so the parent of a missing member is reported.
   return failure("attribute-missing", { name, source: { pointer: "/data/attributes" } });
 }
@@ -69,6 +69,15 @@ export function readNewPassword(document: unknown): RequestedPassword & { readon
     password: readText(attributes, "password", MAX_PASSWORD_TEXT),
     revokesTokens: readFlag(attributes, "revoke_tokens") ?? false,
   };
+}
+
+/** Whether the server is to follow moves; undefined if the document changes the password. */
+export function readFollowMoves(document: unknown): boolean | undefined {
+  const attributes = readAttributes(document, "account");
+  const followMoves = readFlag(attributes, "follow_moves");
+  if (followMoves !== undefined && attributes["password"] !== undefined)
+    throw invalidAttribute("follow_moves", "`follow_moves` cannot be changed together with the password");
+  return followMoves;
 }
 
 export function readFlag(attributes: Attributes, name: keyof typeof INVALID_ATTRIBUTE_CODES): boolean | undefined {
@@ -141,6 +150,7 @@ export function readExpiry(value: unknown, now: Date): Date | undefined {
 export type OwnAccount = Pick<Account, "user" | "name" | "issuer"> & {
   readonly createdAt: Date | undefined;
   readonly isAdmin: boolean | undefined;
+  readonly followsMoves: boolean;
 };
 
 export function roleOf({ isAdmin }: Pick<OwnAccount, "isAdmin">): "administrator" | "member" | null {
@@ -158,6 +168,7 @@ export function ownAccountResource(account: OwnAccount, basePath: string): Resou
       issuer: account.issuer === "" ? null : account.issuer,
       role: roleOf(account),
       created_at: toTimestamp(account.createdAt),
+      follow_moves: account.followsMoves,
     },
     links: { self: `${basePath}/v1/me` },
   };

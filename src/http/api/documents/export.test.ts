@@ -8,7 +8,7 @@ import { deviceResource } from "./apps.ts";
 import { writeAccountExport } from "./export.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
-const ANN = { user: 5, name: "ann", issuer: "", createdAt: NOW, isAdmin: false };
+const ANN = { user: 5, name: "ann", issuer: "", createdAt: NOW, isAdmin: false, followsMoves: true };
 const TOKEN: Credential = {
   id: "1b4e28ba-2fa1-4d2e-883f-0016d3cca427",
   kind: "token",
