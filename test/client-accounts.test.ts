@@ -129,7 +129,7 @@ test("tokens: several pages → all listed", async () => {
       return browser(short, init);
     },
   });
-  await client.signUp({ name: "frances", password: PASSWORD });
+  await client.signUp({ name: "joan", password: PASSWORD });
   for (const label of ["a", "b", "c", "d", "e"]) {
     aheadMs += 1_000;
     await client.createToken({ label });
