@@ -50,7 +50,7 @@ describe("keyboard", { concurrency: 2 }, () => {
         en.views.apps,
         en.settings.title,
         en.list.export,
-        en.list.recentlyRemoved,
+        en.list.recent,
         "search",
         `${en.list.newest}${en.list.oldest}${en.podcasts.byTitle}${en.podcasts.byFolder}`,
         en.podcasts.select,

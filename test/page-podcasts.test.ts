@@ -253,7 +253,7 @@ describe("podcasts", { concurrency: 2 }, () => {
         .getByText(format(words.conflict, { name: other }))
         .waitFor();
       assert.equal((await feedsOf(server)).length, 4 - index);
-      await button(page, words.merge).click();
+      await button(page, en.moves.merge).click();
       await until(async () => (await hosts(page)).includes(other), false);
       await button(page, en.close).click();
       await until(async () => (await feedsOf(server)).length, 3 - index);

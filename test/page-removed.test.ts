@@ -7,14 +7,14 @@ import { en, format } from "./support/words.ts";
 const { removed } = en;
 const [ONE = "", TWO = "", THREE = ""] = numberedFeeds(3);
 const listed = (page: Page) =>
-  page.getByRole("list", { name: en.list.recentlyRemoved }).getByRole("listitem").locator(".url").allTextContents();
+  page.getByRole("list", { name: removed.title }).getByRole("listitem").locator(".url").allTextContents();
 
 test("removed: a list of recently removed subscriptions → can be restored", async (t) => {
   const { page, server, allow, finish } = await visit({ feeds: [ONE, TWO, THREE], size: "phone", theme: "dark" });
   allow(/^response: 400 GET \S+\/v1\/removals/);
   await t.test("removed: the server fails → an error, and retry", async () => {
     await page.route("**/v1/removals*", (route) => route.fulfill({ status: 400, body: "{}" }));
-    await link(page, en.list.recentlyRemoved).click();
+    await link(page, en.list.recent).click();
     await page.getByRole("alert").waitFor();
     await page.unroute("**/v1/removals*");
     await button(page, en.retry).click();
@@ -30,8 +30,8 @@ test("removed: a list of recently removed subscriptions → can be restored", as
       body: JSON.stringify({ data: { type: "subscription", id: before.id, attributes } }),
     });
     await button(page, format(en.list.remove, { name: "Second" })).click();
-    await link(page, en.list.recentlyRemoved).click();
-    await page.getByRole("heading", { level: 1, name: en.list.recentlyRemoved }).waitFor();
+    await link(page, en.list.recent).click();
+    await page.getByRole("heading", { level: 1, name: en.list.recent }).waitFor();
     await until(() => listed(page), [TWO]);
     assert.deepEqual(await feedsOf(server), [ONE, THREE]);
     await button(page, format(removed.restoreLabel, { name: "Second" })).click();
@@ -50,7 +50,7 @@ test("removed: a list of recently removed subscriptions → can be restored", as
     const ids: string[] = json.data.map(({ id }: { id: string }) => id);
     for (const id of ids) await server.call("DELETE", `/v1/subscriptions/${id}`);
     await page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
-    await link(page, en.list.recentlyRemoved).click();
+    await link(page, en.list.recent).click();
     await until(() => listed(page), [TWO, THREE, ONE]);
     await button(page, removed.restoreAll).click();
     await status(page, removed.empty).waitFor();

@@ -237,6 +237,8 @@ for (const language of languages) {
         ["apps.forgetLabel", "apps.forget"],
         ["account.endSession", "account.signOut"],
         ["removed.restoreLabel", "removed.restore"],
+        ["moves.useLabel", "moves.use"],
+        ["moves.undoLabel", "list.undo"],
         ["feedSearch.useLabel", "feedSearch.use"],
         ["administration.manageLabel", "administration.manage"],
         ["administration.revokeLabel", "administration.revoke"],

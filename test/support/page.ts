@@ -210,8 +210,8 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
   await page.getByRole("button", { name, exact: true }).waitFor();
 
   await remove.click();
-  await page.getByRole("link", { name: words.list.recentlyRemoved }).click();
-  const removals = page.getByRole("list", { name: words.list.recentlyRemoved });
+  await page.getByRole("link", { name: words.list.recent }).click();
+  const removals = page.getByRole("list", { name: words.removed.title });
   await removals.getByRole("button").waitFor();
   await check("recently removed");
   await removals.getByRole("button").click();

@@ -63,12 +63,7 @@ export function ListView({ loadPodcastComponents }: ListViewProps) {
             {words.list.export}
           </a>
         )}
-        <a
-          class="icon-button"
-          href="#removed"
-          aria-label={words.list.recentlyRemoved}
-          title={words.list.recentlyRemoved}
-        >
+        <a class="icon-button" href="#removed" aria-label={words.list.recent} title={words.list.recent}>
           <Icon name="waiting" />
         </a>
       </div>

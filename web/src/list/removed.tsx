@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import type { Removal } from "../../../client/src/index.ts";
+import type { Removal, Subscription } from "../../../client/src/index.ts";
 import { client } from "../server/server.ts";
 import { Icon, MiddleEllipsis, useRestoreFocus } from "../ui/components.tsx";
 import { ErrorMessage } from "../ui/error-message.tsx";
@@ -10,52 +10,31 @@ import { useLoaded } from "../ui/requests.ts";
 import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
 import { format, formatDay, getWords, useWords } from "../words/index.ts";
 import { addFeeds, type Line } from "./add-feeds.ts";
+import { Moved } from "./moved.tsx";
+import { readMoved } from "./moves.ts";
 import { flushRemovals, sync } from "./subscription-list.ts";
 import "../styles/feeds.css";
 
-/** Recently removed subscriptions, each with a button to restore it. */
+/** Recently removed and moved subscriptions, each with a button to restore it. */
 export function RemovedView() {
   const words = useWords();
-  const { removed } = words;
-  const isNarrow = useNarrow();
-  const { value: items, setValue: setItems, failure, load } = useLoaded(readRemovals, []);
-  const [isBusy, setBusy] = useState(false);
-  useRestoreFocus(items?.length);
-
-  const restore = async (removals: readonly Removal[]) => {
-    setBusy(true);
-    const restored = await restoreAll(removals);
-    setItems((all) => all?.filter(({ id }) => !restored.has(id)));
-    setBusy(false);
-  };
-
+  const { value, setValue, failure, load } = useLoaded(readRecent, []);
+  useRestoreFocus(value && value.removals.length + value.moved.length);
+  const { removals = [], moved = [] } = value ?? {};
+  const isEmpty = value !== undefined && removals.length + moved.length === 0;
+  const update = (change: Partial<Recent>) => setValue((all) => all && { ...all, ...change });
   return (
     <>
       <div class="page-head">
-        <h1>{words.list.recentlyRemoved}</h1>
-        {items !== undefined && items.length > 1 && (
-          <button type="button" class="button" disabled={isBusy} onClick={() => void restore(items)}>
-            {removed.restoreAll}
-          </button>
-        )}
+        <h1>{words.list.recent}</h1>
       </div>
       {failure !== undefined && <ErrorMessage text={explainError(failure)} onAction={load} />}
-      {items === undefined && failure === undefined && <p class="muted">{words.loading}</p>}
-      {items?.length === 0 && <p role="status">{removed.empty}</p>}
-      {items !== undefined && items.length > 0 && (
-        <>
-          <p class="muted">{removed.lead}</p>
-          <VirtualList
-            count={items.length}
-            label={words.list.recentlyRemoved}
-            height={isNarrow ? 6.5 : items.some(({ title }) => title !== undefined) ? 5.5 : 4.25}
-            row={(index) => {
-              const item = items[index] as Removal;
-              return <RemovedRow item={item} isBusy={isBusy} onRestore={() => void restore([item])} />;
-            }}
-          />
-        </>
+      {value === undefined && failure === undefined && <p class="muted">{words.loading}</p>}
+      {isEmpty && <p role="status">{words.removed.empty}</p>}
+      {moved.length > 0 && (
+        <Moved items={moved} isOpen={removals.length === 0} onUndone={(rest) => update({ moved: rest })} />
       )}
+      {removals.length > 0 && <Removed items={removals} onRestored={(rest) => update({ removals: rest })} />}
       <p>
         <a class="button" href="#list">
           {words.import.seeList}
@@ -65,11 +44,57 @@ export function RemovedView() {
   );
 }
 
+interface Recent {
+  readonly removals: readonly Removal[];
+  readonly moved: readonly Subscription[];
+}
+
 /** Includes what was removed on this page a moment ago. */
-async function readRemovals(): Promise<readonly Removal[]> {
+async function readRecent(): Promise<Recent> {
   await flushRemovals();
   await sync();
-  return client.removals();
+  const [removals, moved] = await Promise.all([client.removals(), readMoved()]);
+  return { removals, moved };
+}
+
+interface RemovedProps {
+  readonly items: readonly Removal[];
+  /** Called with those that could not be restored. */
+  readonly onRestored: (rest: readonly Removal[]) => void;
+}
+
+function Removed({ items, onRestored }: RemovedProps) {
+  const { removed } = useWords();
+  const isNarrow = useNarrow();
+  const [isBusy, setBusy] = useState(false);
+  const restore = async (removals: readonly Removal[]) => {
+    setBusy(true);
+    const restored = await restoreAll(removals);
+    onRestored(items.filter(({ id }) => !restored.has(id)));
+    setBusy(false);
+  };
+  return (
+    <>
+      <div class="page-head">
+        <h2>{removed.title}</h2>
+        {items.length > 1 && (
+          <button type="button" class="button" disabled={isBusy} onClick={() => void restore(items)}>
+            {removed.restoreAll}
+          </button>
+        )}
+      </div>
+      <p class="muted">{removed.lead}</p>
+      <VirtualList
+        count={items.length}
+        label={removed.title}
+        height={isNarrow ? 6.5 : items.some(({ title }) => title !== undefined) ? 5.5 : 4.25}
+        row={(index) => {
+          const item = items[index] as Removal;
+          return <RemovedRow item={item} isBusy={isBusy} onRestore={() => void restore([item])} />;
+        }}
+      />
+    </>
+  );
 }
 
 /** Returns the ids of those that are in the list again. */

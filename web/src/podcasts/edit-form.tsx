@@ -1,21 +1,28 @@
+import type { ComponentChildren, JSX } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
 import { compareText } from "../list/list-options.ts";
 import { Field } from "../ui/components.tsx";
 import { getWords, useWords } from "../words/index.ts";
 
-interface EditFormProps {
+type InputProps = Pick<JSX.IntrinsicElements["input"], "inputMode" | "maxLength" | "spellcheck">;
+
+interface EditFormProps extends InputProps {
   readonly label: string;
-  readonly hint: string;
+  readonly hint?: string;
   readonly value: string;
   /** Offered while typing. */
   readonly options?: readonly string[];
-  readonly onSave: (text: string) => Promise<void>;
+  /** Resolves to a text if that was not saved: why. */
+  readonly onSave: (text: string) => Promise<unknown>;
   readonly onClose: () => void;
+  /** Shown above the buttons. */
+  readonly children?: ComponentChildren;
 }
 
 /** One text to edit. */
-export function EditForm({ label, hint, value, options = [], onSave, onClose }: EditFormProps) {
+export function EditForm(props: EditFormProps) {
+  const { label, hint, value, options = [], onSave, onClose, children, ...input } = props;
   const words = useWords();
   const [text, setText] = useState(value);
   const [error, setError] = useState<string | undefined>(undefined);
@@ -23,12 +30,9 @@ export function EditForm({ label, hint, value, options = [], onSave, onClose }: 
   const id = useId();
   useEffect(() => form.current?.querySelector("input")?.select(), []);
   const save = async () => {
-    try {
-      await onSave(text.trim());
-    } catch {
-      return setError(getWords().podcasts.notSaved);
-    }
-    onClose();
+    const problem = await onSave(text.trim()).catch(() => getWords().podcasts.notSaved);
+    if (typeof problem === "string") setError(problem);
+    else onClose();
   };
   return (
     <form
@@ -45,6 +49,7 @@ export function EditForm({ label, hint, value, options = [], onSave, onClose }: 
         error={error}
         value={text}
         maxLength={300}
+        {...input}
         list={options.length > 0 ? id : undefined}
         autocomplete="off"
         onInput={({ currentTarget }) => setText(currentTarget.value)}
@@ -54,6 +59,7 @@ export function EditForm({ label, hint, value, options = [], onSave, onClose }: 
           <option key={option} value={option} />
         ))}
       </datalist>
+      {children}
       <p class="buttons">
         <button type="submit" class="button primary">
           {words.apps.save}

@@ -1,19 +1,20 @@
 import { useState } from "preact/hooks";
-import type { Refusal, Subscription } from "../../../client/src/index.ts";
+import type { Subscription } from "../../../client/src/index.ts";
 import { replaceControlCharactersInLines } from "../../../src/util/control-characters.ts";
 import { nameOf, podcastOf, podcastsVersion, titleOf } from "../list/known-podcasts.ts";
 import { openedPanel } from "../list/podcast-components.ts";
 import { Cover } from "../list/row.tsx";
-import { edit, refusals, remove, subscriptionList, sync, updateRefusals } from "../list/subscription-list.ts";
+import { edit, remove, subscriptionList } from "../list/subscription-list.ts";
 import { useValue } from "../state/state.ts";
-import { CopyButton, Dialog, Icon, IconButton, MiddleEllipsis } from "../ui/components.tsx";
+import { Dialog, Icon } from "../ui/components.tsx";
 import { explainError } from "../ui/errors.ts";
 import { displayUrl } from "../ui/feed-url.ts";
 import { isolate } from "../ui/isolate.ts";
-import { showNotice } from "../ui/notices.ts";
 import { format, formatAge, formatDay, getWords, useWords } from "../words/index.ts";
 import { EditForm, listFolders, readFolders } from "./edit-form.tsx";
+import { FeedUrls } from "./feed-urls.tsx";
 import { fetchAgain } from "./loader.ts";
+import { MergeForm } from "./merge-form.tsx";
 import { toOwnTitle } from "./rename-form.tsx";
 
 const close = () => openedPanel.set(undefined);
@@ -24,16 +25,18 @@ export function Panel({ subscription }: { subscription: Subscription }) {
   const core = useWords();
   const words = core.podcasts;
   useValue(podcastsVersion);
-  const [editing, setEditing] = useState<"name" | "folder" | undefined>(undefined);
-  // Kept here, because the part of the panel that sets it is not shown while the server decides about the new URL.
+  const [editing, setEditing] = useState<"name" | "folder" | "merge" | undefined>(undefined);
+  /** Another subscription that already has the new URL of this one. */
   const [existing, setExisting] = useState<Subscription | undefined>(undefined);
   const podcast = podcastOf(subscription);
   const { id, feedUrl, subscribedAt, title, folders = [] } = subscription;
   const homepage = podcast?.homepageUrl;
   const finish = () => {
     setEditing(undefined);
+    setExisting(undefined);
     focusTitle();
   };
+  const isMerging = editing === "merge" || existing !== undefined;
   const removeThis = () => {
     close();
     remove([subscription]);
@@ -76,7 +79,8 @@ export function Panel({ subscription }: { subscription: Subscription }) {
           onClose={finish}
         />
       )}
-      {editing === undefined && (
+      {isMerging && <MergeForm subscription={subscription} existing={existing} onClose={finish} />}
+      {editing === undefined && !isMerging && (
         <p class="buttons">
           <button type="button" class="button" onClick={() => setEditing("name")}>
             {core.apps.rename}
@@ -84,42 +88,24 @@ export function Panel({ subscription }: { subscription: Subscription }) {
           <button type="button" class="button" onClick={() => setEditing("folder")}>
             {words.move}
           </button>
+          {subscriptionList.value.items.length > 1 && (
+            <button type="button" class="button" onClick={() => setEditing("merge")}>
+              {core.moves.mergeInto}
+            </button>
+          )}
           <button type="button" class="button danger" onClick={removeThis}>
             {words.remove}
           </button>
         </p>
       )}
-      <Status subscription={subscription} />
-      {podcast?.movedTo && podcast.status === "moved" && (
-        <Moved subscription={subscription} existing={existing} onConflict={setExisting} movedTo={podcast.movedTo} />
+      {!isMerging && (
+        <>
+          <Status subscription={subscription} />
+          <FeedUrls subscription={subscription} onConflict={setExisting} onDone={focusTitle} />
+        </>
       )}
-      <Url label={words.feedUrl} url={feedUrl} />
       {podcast?.description && <p class="description">{replaceControlCharactersInLines(podcast.description)}</p>}
     </Dialog>
-  );
-}
-
-function Url({ label, url }: { label: string; url: string }) {
-  const { list } = useWords();
-  const [isRevealed, setRevealed] = useState(false);
-  const { masked, full } = displayUrl(url);
-  return (
-    <div class="field">
-      <span class="label">{label}</span>
-      <div class="copy-field">
-        <span class="shown-url">
-          <MiddleEllipsis text={isRevealed ? full : masked} tail={16} />
-        </span>
-        {masked !== full && (
-          <IconButton
-            icon={isRevealed ? "hide" : "show"}
-            label={isRevealed ? list.hideSecrets : list.showSecrets}
-            onClick={() => setRevealed(!isRevealed)}
-          />
-        )}
-        <CopyButton isIcon text={url} label={format(list.copyUrl, { name: label })} />
-      </div>
-    </div>
   );
 }
 
@@ -160,69 +146,4 @@ function Status({ subscription }: { subscription: Subscription }) {
       <p role="status">{result}</p>
     </div>
   );
-}
-
-interface MovedProps {
-  readonly subscription: Subscription;
-  readonly movedTo: string;
-  /** The subscription that already has the new URL, once that is known. */
-  readonly existing: Subscription | undefined;
-  readonly onConflict: (existing: Subscription | undefined) => void;
-}
-
-/** The feed has moved: the user decides whether to follow it. */
-function Moved({ subscription, movedTo, existing, onConflict }: MovedProps) {
-  const words = useWords().podcasts;
-  const [failure, setFailure] = useState("");
-  const { id, title, folders } = subscription;
-  const followMove = async () => {
-    try {
-      const found = await changeFeedUrl(id, movedTo);
-      onConflict(found);
-      if (!found) focusTitle();
-    } catch {
-      setFailure(words.notSaved);
-    }
-  };
-  const merge = async (kept: Subscription) => {
-    // Keeps the user's own title and folders.
-    const details = { title: kept.title ?? title, folders: kept.folders ?? folders };
-    close();
-    await edit([{ id: kept.id, ...details }]).catch(() => showNotice(words.notSaved));
-    remove([subscription]);
-  };
-  return (
-    <>
-      <Url label={words.newUrl} url={movedTo} />
-      {failure && <p role="alert">{failure}</p>}
-      {existing === undefined ? (
-        <button type="button" class="button primary" onClick={followMove}>
-          {words.changeUrl}
-        </button>
-      ) : (
-        <>
-          <p role="alert">{format(words.conflict, { name: nameOf(existing) })}</p>
-          <button type="button" class="button primary" onClick={() => merge(existing)}>
-            {words.merge}
-          </button>
-        </>
-      )}
-    </>
-  );
-}
-
-/** Gives a subscription a new feed URL, or returns the subscription that already has this feed. */
-async function changeFeedUrl(id: string, feedUrl: string): Promise<Subscription | undefined> {
-  const { items } = subscriptionList.value;
-  const same = items.find((item) => item.feedUrl === feedUrl);
-  if (same) return same;
-  await edit([{ id, feedUrl }]);
-  // Without a connection the edit is sent later. If the server then refuses it, the page says so.
-  await sync().catch(() => {});
-  const isConflict = ({ operation, error }: Refusal) =>
-    operation.op === "update" && operation.id === id && error.code === "already-subscribed";
-  const refusal = refusals.value.find(isConflict);
-  if (refusal === undefined) return undefined;
-  void updateRefusals((all) => all.filter((each) => !isConflict(each)));
-  return items.find((item) => item.id === refusal.error.meta?.["existing_id"]);
 }

@@ -124,7 +124,7 @@ export function App() {
     ...words.views,
     appLogin: words.appLogin.title,
     people: words.administration.title,
-    removed: words.list.recentlyRemoved,
+    removed: words.list.recent,
   };
   const viewTitle = titles[view];
   const title = isSignedIn ? viewTitle : words.account.signIn;

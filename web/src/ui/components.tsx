@@ -19,6 +19,7 @@ const ICONS = {
   copy: "M9 9h10v11H9zM5 15V4h10",
   check: "M5 13l4 4L19 7",
   open: "M14 4h6v6m0-6L11 13m7 1v6H4V6h6",
+  move: "M5 12h14m-5-5 5 5-5 5",
   remove: "M5 7h14M10 7V4h4v3m-8 0 1 13h10l1-13M10 11v5m4-5v5",
   show: "M2 12c3-5 6-7 10-7s7 2 10 7c-3 5-6 7-10 7s-7-2-10-7zm10-3a3 3 0 1 1 0 6 3 3 0 0 1 0-6z",
   hide: "M4 4l16 16M9 6c5-2 9 0 13 6l-3 4M6 8l-4 4c4 6 8 8 13 6",
