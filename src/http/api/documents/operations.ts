@@ -9,6 +9,7 @@ import {
   COLLECTION,
   isMalformed,
   type Malformed,
+  MERGE_INTO,
   malformed,
   malformedError,
   type RequestedChange,
@@ -126,10 +127,11 @@ function writeResult(
   index: number,
   basePath: string,
 ): string {
-  const pointerToOperation = () => `/${OPERATIONS}/${index}`;
-  if (isMalformed(operation)) return writeErrors(malformedError(operation, pointerToOperation));
+  // Pointers name the operation, or its `merge_into`.
+  const toPointer = (pointer: string) => `/${OPERATIONS}/${index}${pointer === MERGE_INTO ? pointer : ""}`;
+  if (isMalformed(operation)) return writeErrors(malformedError(operation, toPointer));
   if (outcome === undefined || isMalformed(outcome)) throw new Error("the store has no outcome for a valid operation");
-  if (outcome.kind === "refused") return writeErrors(refusalError(outcome, operation, pointerToOperation));
+  if (outcome.kind === "refused") return writeErrors(refusalError(outcome, operation, toPointer));
   return operation.kind === "remove"
     ? '{"data":null}'
     : `{"data":${writeSubscriptionResource(outcome.subscription, basePath)}}`;

@@ -57,9 +57,12 @@ export interface Malformed {
 
 type DetailError = "invalid-title" | "invalid-folders" | "invalid-former-feed-urls";
 
+/** Where a removal names the subscription to merge into. */
+export const MERGE_INTO = "/meta/merge_into";
+
 type Pointer =
   | ""
-  | "/meta/merge_into"
+  | typeof MERGE_INTO
   | "/type"
   | "/id"
   | "/attributes"
@@ -110,8 +113,7 @@ export function readRemoval(reference: Members, meta?: unknown): RequestedRemova
   if (isMalformed(identity)) return identity;
   const mergeInto = isObject(meta) ? meta["merge_into"] : undefined;
   if (mergeInto === undefined) return { kind: "remove", ...identity };
-  if (typeof mergeInto !== "string" || !isUuidLike(mergeInto))
-    return malformed("invalid-merge-target", "/meta/merge_into");
+  if (typeof mergeInto !== "string" || !isUuidLike(mergeInto)) return malformed("invalid-merge-target", MERGE_INTO);
   return { kind: "remove", ...identity, mergeInto: mergeInto.toLowerCase() };
 }
 
@@ -175,11 +177,11 @@ export function refusalError(
     case "details-too-long":
       return createError(refusal.code, { source: { pointer: toDocumentPointer("/attributes") } });
     case "merge-into-itself":
-      return createError(refusal.code, { source: { pointer: toDocumentPointer("/meta/merge_into") } });
+      return createError(refusal.code, { source: { pointer: toDocumentPointer(MERGE_INTO) } });
     case "merge-target-not-found":
       return createError("not-found", {
         resource: "Subscription to merge into",
-        source: { pointer: toDocumentPointer("/meta/merge_into") },
+        source: { pointer: toDocumentPointer(MERGE_INTO) },
       });
     case "not-found":
       return createError("not-found", { resource: "Subscription", source: { pointer: toDocumentPointer("/id") } });
