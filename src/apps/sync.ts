@@ -415,13 +415,16 @@ export class AppSync {
   ): AsyncGenerator<readonly StoredAction[]> {
     for (const each of again)
       for await (const actions of this.#actions(user, 0, upTo, each)) yield actions.map(moved.rename);
-    for await (const actions of this.#actions(user, from, upTo, feed))
-      yield actions.filter(({ podcast }) => !again.has(moved.keyOf(podcast))).map(moved.rename);
+    if (again.size === 0 && moved === NOT_MOVED) yield* this.#actions(user, from, upTo, feed);
+    else
+      for await (const actions of this.#actions(user, from, upTo, feed))
+        yield actions.filter(({ podcast }) => !again.has(moved.keyOf(podcast))).map(moved.rename);
   }
 
   /** Feeds of actions by their URLs, and actions under the URLs that an installation has. */
   async #movedFeeds(user: UserId, installation: string, { hasMoves, sequence }: SyncState): Promise<MovedFeeds> {
-    const feeds = hasMoves && sequence > 0 ? await this.#store.apps.movedFeeds(user, installation) : [];
+    if (!hasMoves || sequence === 0) return NOT_MOVED;
+    const feeds = await this.#store.apps.movedFeeds(user, installation);
     const byKey = new Map(feeds.flatMap((feed) => feed.keys.map((key) => [key, feed] as const)));
     const keys = new Map<string, string>();
     const keyOf = (url: string) => {
@@ -430,7 +433,7 @@ export class AppSync {
       return byKey.get(known)?.key ?? known;
     };
     const rename = <Action extends Pick<EpisodeAction, "podcast">>(action: Action): Action => {
-      const feed = byKey.size === 0 ? undefined : byKey.get(keyOf(action.podcast));
+      const feed = byKey.get(keyOf(action.podcast));
       return feed === undefined ? action : { ...action, podcast: feed.url };
     };
     return { keyOf, rename };
@@ -581,6 +584,8 @@ interface MovedFeeds {
   readonly keyOf: (url: string) => string;
   readonly rename: <Action extends Pick<EpisodeAction, "podcast">>(action: Action) => Action;
 }
+
+const NOT_MOVED: MovedFeeds = { keyOf: actionFeedKey, rename: (action) => action };
 
 /** What is not for an app. */
 const NOBODYS: Installation = { key: "", device: undefined };

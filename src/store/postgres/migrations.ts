@@ -292,7 +292,6 @@ export const MIGRATIONS: readonly string[] = [
     sequence bigint not null,
     primary key (user_id, client, feed)
   );
-  create index resends_by_sequence on earmark.resends (user_id, sequence);
 
   create table earmark.refused_moves (
     user_id bigint not null,
@@ -303,6 +302,7 @@ export const MIGRATIONS: readonly string[] = [
 
   alter table earmark.lists add column has_moves bigint not null default 0;
   alter table earmark.lists add column follows_moves bigint not null default 1;
+  alter table earmark.lists add column last_resend bigint not null default 0;
   alter table earmark.subscriptions add column former_feed_urls text;
   alter table earmark.removals add column former_feed_urls text;
   alter table earmark.feed_spellings add column list_sequence bigint not null default 0;

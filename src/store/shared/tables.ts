@@ -33,6 +33,7 @@ export const TABLES: readonly Table[] = [
       ["forgotten_sequence", "number"],
       ["has_moves", "number"],
       ["follows_moves", "number"],
+      ["last_resend", "number"],
     ],
     keyColumns: 1,
     deletion: "special",

@@ -26,10 +26,8 @@ import { actionKeys, splitActionKey } from "../shared/keys.ts";
 
 /** Stored if a number of seconds is unknown. */
 const NONE = -1;
-/** Resends take the numbers of actions too, so that clients ask for them. */
-export const LAST_ACTION = `select greatest(
-    (select coalesce(max(sequence), 0) from earmark.episode_actions where user_id = $1),
-    (select coalesce(max(sequence), 0) from earmark.resends where user_id = $1)) as last_action`;
+export const LAST_ACTION =
+  "select coalesce(max(sequence), 0) as last_action from earmark.episode_actions where user_id = $1";
 const COLUMNS = `sequence, podcast, media_url, guid, device, kind, position, started, total, acted_at,
     beaten_at, beaten_position`;
 
@@ -96,6 +94,18 @@ export function* lastActionSequence(user: UserId): Work<number> {
   return (yield* get<{ last_action: number }>(LAST_ACTION, user))?.last_action ?? 0;
 }
 
+/** Resends take the numbers of actions too, so that clients ask for them. */
+export function* readCounter(user: UserId): Work<{ readonly last: number; readonly hasMoves: boolean }> {
+  const [last, list] = yield* together(
+    lastActionSequence(user),
+    get<{ has_moves: number; last_resend: number }>(
+      "select has_moves, last_resend from earmark.lists where user_id = $1",
+      user,
+    ),
+  );
+  return { last: Math.max(last, list?.last_resend ?? 0), hasMoves: list?.has_moves === 1 };
+}
+
 export function* firstActionSequence(user: UserId): Work<number | undefined> {
   const sql = "select min(sequence) as first from earmark.episode_actions where user_id = $1";
   return (yield* get<{ first: number | null }>(sql, user))?.first ?? undefined;
@@ -103,11 +113,8 @@ export function* firstActionSequence(user: UserId): Work<number | undefined> {
 
 /** Stores uploaded actions. */
 export function* addActions(user: UserId, actions: readonly KeyedAction[]): Work<Upload> {
-  const [before, list] = yield* together(
-    lastActionSequence(user),
-    get<{ has_moves: number }>("select has_moves from earmark.lists where user_id = $1", user),
-  );
-  const keys = actionKeys(actions, list?.has_moves === 1 ? yield* readActionFeeds(user) : undefined);
+  const { last: before, hasMoves } = yield* readCounter(user);
+  const keys = actionKeys(actions, hasMoves ? yield* readActionFeeds(user) : undefined);
   // A long upload usually has only new actions, so stored ones are looked up only after an insert conflicts with one.
   let merged = mergeActions(actions, keys, new Map(), before);
   if (!(yield* insertActions(user, merged.written))) {

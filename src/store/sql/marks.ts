@@ -29,7 +29,8 @@ const LAST_SEEN = prepared(
 /** The same as the reads below, in one statement, so that it is one snapshot and one round trip. */
 const STATE = prepared(`
   select (select sequence from earmark.lists where user_id = $1) as list,
-    (select has_moves from earmark.lists where user_id = $1) as has_moves, (${LAST_ACTION}) as last_action,
+    (select has_moves from earmark.lists where user_id = $1) as has_moves,
+    greatest((${LAST_ACTION}), (select last_resend from earmark.lists where user_id = $1)) as last_action,
     (select json_build_object('sequence', sequence, 'since', since, 'from', start_sequence) from earmark.sync_clients
      where user_id = $1 and kind = $2 and client = $3) as seen,
     (select synced_at from earmark.devices where user_id = $1 and id = $4) as synced_at,
@@ -71,12 +72,13 @@ export function* readState(
   { key, device }: Installation,
   since: number,
 ): Work<SyncState> {
-  const list = yield* get<{ sequence: number; has_moves: number }>(
-    "select sequence, has_moves from earmark.lists where user_id = $1",
+  const list = yield* get<{ sequence: number; has_moves: number; last_resend: number }>(
+    "select sequence, has_moves, last_resend from earmark.lists where user_id = $1",
     user,
   );
   if (list?.sequence === DELETED) throw new AccessRevoked();
-  const sequence = kind === "feeds" ? (list?.sequence ?? 0) : yield* lastActionSequence(user);
+  const sequence =
+    kind === "feeds" ? (list?.sequence ?? 0) : Math.max(yield* lastActionSequence(user), list?.last_resend ?? 0);
   const seen = yield* get<Seen>(LAST_SEEN, user, kind, key);
   const marks = yield* readMarks(user, kind, since, seen?.sequence ?? Number.POSITIVE_INFINITY);
   const synced =

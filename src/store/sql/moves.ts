@@ -20,7 +20,7 @@ import {
   type Writes,
   write,
 } from "../shared/database.ts";
-import { lastActionSequence } from "./actions.ts";
+import { readCounter } from "./actions.ts";
 
 /** How many URLs of tracked feeds a user has at most. Beyond that, the oldest former ones are forgotten. */
 const MAX_FEED_URLS = 10_000;
@@ -307,7 +307,7 @@ function* copyActions(user: UserId, fromUrl: string, toUrl: string): Work<void> 
     user,
     key(from),
     key(to),
-    yield* lastActionSequence(user),
+    (yield* readCounter(user)).last,
     toUrl,
   );
 }
@@ -316,13 +316,15 @@ function* copyActions(user: UserId, fromUrl: string, toUrl: string): Work<void> 
 export function* resendActions(user: UserId, client: string, feed: string): Work<void> {
   const sql = "select 1 from earmark.episode_actions where user_id = $1 and feed = $2 limit 1";
   if (!(yield* has(sql, user, key(feed)))) return;
+  const { last } = yield* readCounter(user);
+  yield* run("update earmark.lists set last_resend = $2 where user_id = $1", user, last + 1);
   yield* run(
     `insert into earmark.resends (user_id, client, feed, sequence) values ($1, $2, $3, $4)
      on conflict (user_id, client, feed) do update set sequence = excluded.sequence`,
     user,
     client,
     key(feed),
-    (yield* lastActionSequence(user)) + 1,
+    last + 1,
   );
 }
 

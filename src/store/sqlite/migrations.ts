@@ -300,7 +300,6 @@ export const MIGRATIONS: readonly string[] = [
     sequence integer not null,
     primary key (user_id, client, feed)
   ) strict, without rowid;
-  create index resends_by_sequence on resends (user_id, sequence);
 
   create table refused_moves (
     user_id integer not null,
@@ -311,6 +310,7 @@ export const MIGRATIONS: readonly string[] = [
 
   alter table lists add column has_moves integer not null default 0;
   alter table lists add column follows_moves integer not null default 1;
+  alter table lists add column last_resend integer not null default 0;
   alter table subscriptions add column former_feed_urls text;
   alter table removals add column former_feed_urls text;
   alter table feed_spellings add column list_sequence integer not null default 0;
