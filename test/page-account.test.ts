@@ -218,6 +218,14 @@ describe("account", { concurrency: 3 }, () => {
         await tab.getByText(me.name, { exact: true }).waitFor();
         await tab.getByText(account.here).first().waitFor();
         await assertMine();
+        await button(tab, en.settings.title).click();
+        const follow = tab.getByRole("checkbox", { name: en.settings.followMoves });
+        assert.equal(await follow.isChecked(), true);
+        await Promise.all([
+          tab.waitForResponse((response) => response.request().method() === "PATCH"),
+          follow.uncheck(),
+        ]);
+        await tab.keyboard.press("Escape");
       }
       await other.finish();
     });

@@ -124,17 +124,18 @@ describe("moves", { concurrency: 2 }, () => {
   });
 
   test("moves: merging on a phone → says what happens, one subscription is left, and undo", async (t) => {
-    const server = await serverWith({ [A]: "Tea", [B]: "News", [C]: "Tea" });
-    const [tea, news, other] = (await subscriptionsOf(server)) as [Listed, Listed, Listed];
-    await update(server, tea.id, { title: "My tea", folders: ["Drinks"] });
-    const both = await subscriptionsOf(server);
+    const server = await serverWith({ [B]: "News", [A]: "Tea", [C]: "Tea" });
+    const before = (await subscriptionsOf(server)) as [Listed, Listed, Listed];
+    const [news, tea, other] = before;
+    const both = [news, { ...tea, title: "My tea", folders: ["Drinks"] }, other];
     const merged = { ...other, title: "My tea", folders: ["Drinks"], former_feed_urls: [A] };
     const { page, finish } = await visit({ server, size: "phone" });
-    await until(() => hosts(page), ["Tea", "News", "My tea"]);
+    await until(() => hosts(page), ["Tea", "Tea", "News"]);
     const choices = () => panel(page).locator("label:has([type=radio])").allTextContents();
-    await t.test("moves: “Merge into…” → finds the other podcast by name or URL", async () => {
+    await t.test("moves: “Merge into…” → offers the same title first, and finds others by name or URL", async () => {
       await open(page, "Tea");
       await button(page, moves.mergeInto).click();
+      await until(choices, ["Tea feeds.example/a", "News feeds.example/b"]);
       await panel(page).getByRole("searchbox", { name: moves.target }).fill("feeds.example/B");
       await until(choices, ["News feeds.example/b"]);
       await panel(page).getByRole("radio").check();
@@ -144,7 +145,7 @@ describe("moves", { concurrency: 2 }, () => {
       await hasEffect(page);
       await assertAccessible(page);
       await button(page, en.cancel).click();
-      assert.deepEqual(await subscriptionsOf(server), both);
+      assert.deepEqual(await subscriptionsOf(server), before);
       await page.keyboard.press("Escape");
     });
 
@@ -162,6 +163,7 @@ describe("moves", { concurrency: 2 }, () => {
       await panel(page).waitFor({ state: "detached" });
     };
     await t.test("moves: a URL that another subscription has → merged, and undone from the notice", async () => {
+      await update(server, tea.id, { title: "My tea", folders: ["Drinks"] });
       await mergeByUrl();
       assert.deepEqual(await subscriptionsOf(server), [news, merged]);
       await button(page, en.list.undo).click();
@@ -207,6 +209,33 @@ describe("moves", { concurrency: 2 }, () => {
     await button(page, format(en.removed.restoreLabel, { name: "feeds.example/c" })).click();
     await status(page, en.removed.empty).waitFor();
     assert.deepEqual(await feedsOf(server), [A, B, C]);
+    await finish();
+  });
+
+  test("moves: the switch in the settings → stored on the server, and back if that fails", async () => {
+    const { page, server, allow, finish } = await visit({ size: "phone" });
+    allow(/^response: 503 PATCH \S+\/v1\/me/);
+    const follow = page.getByRole("checkbox", { name: en.settings.followMoves });
+    const stored = async () => (await server.call("GET", "/v1/me")).json.data.attributes.follow_moves;
+    await button(page, en.settings.title).click();
+    assert.equal(await follow.isChecked(), true);
+    await page.getByText(en.settings.followHint).waitFor();
+    await assertAccessible(page);
+    await follow.uncheck();
+    await until(stored, false);
+    await page.reload();
+    await button(page, en.settings.title).click();
+    await until(() => follow.isChecked(), false);
+    await page.route("**/v1/me", (route) =>
+      route.request().method() === "PATCH" ? route.fulfill({ status: 503, body: "{}" }) : route.continue(),
+    );
+    await follow.click();
+    await page.getByRole("alert").getByText(en.failure.busy).waitFor();
+    assert.equal(await follow.isChecked(), false);
+    await page.unroute("**/v1/me");
+    await follow.check();
+    await until(stored, true);
+    await page.getByRole("alert").waitFor({ state: "detached" });
     await finish();
   });
 });

@@ -1,7 +1,10 @@
+import { useEffect, useId, useState } from "preact/hooks";
+import { currentUser, noRetryClient, setUser } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
 import { storage } from "../state/storage.ts";
 import { Dialog } from "../ui/components.tsx";
 import { showNotice } from "../ui/notices.ts";
+import { Problem } from "../ui/problem.tsx";
 import { getLanguage, LANGUAGES, type Language, setLanguage, useWords } from "../words/index.ts";
 import { shortcutsEnabled } from "./shortcuts.ts";
 
@@ -53,9 +56,49 @@ export function Settings({ onClose }: { onClose: () => void }) {
             ))}
           </select>
         </div>
+        <FollowMoves />
         <Shortcuts />
       </div>
     </Dialog>
+  );
+}
+
+/** Unlike the other settings, stored on the server, and for all devices. */
+function FollowMoves() {
+  const { settings } = useWords();
+  const me = useValue(currentUser);
+  /** While the server stores it. */
+  const [wanted, setWanted] = useState<boolean | undefined>(undefined);
+  const [failure, setFailure] = useState<unknown>(undefined);
+  const hintId = useId();
+  // It may have been changed elsewhere.
+  useEffect(() => void noRetryClient.me().then(setUser, () => {}), []);
+  if (me === undefined) return null;
+  const change = async (followMoves: boolean) => {
+    setWanted(followMoves);
+    setFailure(undefined);
+    try {
+      setUser(await noRetryClient.changeMe({ followMoves }));
+    } catch (error) {
+      setFailure(error);
+    }
+    setWanted(undefined);
+  };
+  return (
+    <fieldset class="options">
+      <legend>{settings.moves}</legend>
+      <label>
+        <input
+          type="checkbox"
+          aria-describedby={hintId}
+          checked={wanted ?? me.followMoves}
+          onChange={({ currentTarget: { checked } }) => void change(checked)}
+        />
+        {settings.followMoves}
+      </label>
+      <small id={hintId}>{settings.followHint}</small>
+      <Problem error={failure} />
+    </fieldset>
   );
 }
 
