@@ -4,6 +4,7 @@ import type { AuditEntry } from "../../src/accounts/administration-store.ts";
 import { AccessRevoked, asUser, type Caller, LOCAL_USER } from "../../src/accounts/caller.ts";
 import type { CredentialKind } from "../../src/accounts/credential-kinds.ts";
 import type { KeyedAction } from "../../src/apps/episode-actions.ts";
+import { feedKeyHex } from "../../src/lists/feed-url.ts";
 import { newRecord } from "../../src/podcasts/podcast-store.ts";
 import type { Store } from "../../src/store/shared/contract.ts";
 import { idOfUrl } from "../../src/store/shared/podcast-rows.ts";
@@ -126,6 +127,24 @@ const STEPS_BY_NAME: Readonly<Record<string, Step>> = {
     const record = { kind: "actions", installation: PHONE, progress, spellings, devices: ["tablet"] } as const;
     return store.apps.recordSync(owner, record, at);
   },
+  "follow no moves": ({ store, owner }, at) => store.apps.changeFollowsMoves(owner, false, at),
+  "move the feed": (cycle, at) => {
+    const { store, owner, url, feed } = cycle;
+    const moved = { feedUrl: `${url}-moved`, normalizedUrl: `${feed}-moved` };
+    return store.change(owner, [{ kind: "update", id: cycle.id(1), ...moved }], at);
+  },
+  "look at the old URL": ({ store, user, feed }, at) => {
+    const [old, target] = [feedKeyHex(feed), feedKeyHex(`${feed}-moved`)];
+    return store.move(asUser(user), { kind: "look", feed: old, target, look: "elsewhere" }, at);
+  },
+  "tell an app": async ({ store, owner }, at) => {
+    const { add, remove } = await store.move(owner, { kind: "tell", client: PHONE.key, since: 1, from: 1 }, at);
+    return { add, remove };
+  },
+  "move it back": (cycle, at) => {
+    const { store, owner, url, feed } = cycle;
+    return store.change(owner, [{ kind: "update", id: cycle.id(1), feedUrl: url, normalizedUrl: feed }], at);
+  },
   "forget a device": ({ store, owner }, at) => store.apps.forgetDevice(owner, "phone", at),
   promote: administer("promote"),
   disable: administer("disable"),
@@ -183,6 +202,8 @@ export async function observe(cycle: Cycle, log: readonly AuditEntry[]): Promise
       (["small", "large"] as const).map((size) => podcasts.artwork(user, podcast, HASH, size)),
     ),
     devices: await apps.devices(user),
+    followsMoves: await apps.followsMoves(user),
+    moved: (await apps.movedFeeds(user, PHONE.key)).map((each) => each.url),
     actions: await apps.actionPage(user, { offset: 0, size: 10, feed: undefined }),
     // A sync whose reply was lost may record one twice; so may two at the same time.
     spellings: [...new Set((await apps.spellings(user, [feed])).map((spelling) => cycle.generalize(spelling)))],
