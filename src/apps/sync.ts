@@ -52,6 +52,13 @@ interface ActionChanges {
   readonly timestamp: number;
 }
 
+interface ListUpload {
+  readonly add: readonly string[];
+  readonly remove: readonly string[];
+  /** Most of what it adds is in the list. */
+  readonly isWholeList?: boolean;
+}
+
 export interface UploadResult {
   readonly timestamp: number;
   /** URLs that were not stored as sent; `stored` is empty if the URL was rejected. */
@@ -210,7 +217,7 @@ export class AppSync {
   async changeFeeds(
     caller: Caller,
     installation: Installation,
-    { add, remove }: { readonly add: readonly string[]; readonly remove: readonly string[] },
+    { add, remove, isWholeList = false }: ListUpload,
     at: Date,
   ): Promise<UploadResult> {
     const { user } = caller;
@@ -227,19 +234,29 @@ export class AppSync {
       lastSentOf.set(normalizedUrl, sent);
     });
     const listed = await this.#find(user, [...firstUrlOf.keys()]);
-    const removed = await this.#feedsToRemove(user, remove, { lastSentOf, rewritten, hasMoves: state.hasMoves });
+    const requested = await this.#feedsToRemove(user, remove, { lastSentOf, rewritten, hasMoves: state.hasMoves });
     const changes: Change[] = [];
+    const removed = new Set(requested);
     await forEachInTurns(uploads, ({ sent, normalizedUrl, url }) => {
       if (normalizedUrl === undefined) return;
       const known = listed.get(normalizedUrl);
-      // A former URL: the app may replace it by the current one.
-      if (known !== undefined && normalizedUrlOf(known.feedUrl) !== normalizedUrl) rewritten.set(sent, known.feedUrl);
+      const current = known && normalizedUrlOf(known.feedUrl);
+      if (known !== undefined && current !== undefined && current !== normalizedUrl) {
+        // A former URL: the app may replace it by the current one.
+        rewritten.set(sent, known.feedUrl);
+        if (replacesUrls(installation)) {
+          changes.push({ ...(toAddition(known.feedUrl) as Addition), client });
+          changes.push({ kind: "remove-feed", normalizedUrl, client });
+          removed.delete(current);
+          return;
+        }
+      }
       // What an app has of a feed that has moved is recorded with the list.
       const isChange = known === undefined || state.hasMoves;
       if (isChange && firstUrlOf.get(normalizedUrl) === url) changes.push({ ...(toAddition(url) as Addition), client });
     });
     for (const normalizedUrl of removed) changes.push({ kind: "remove-feed", normalizedUrl, client });
-    const { refused, added, progress } = await this.#applyChanges(caller, changes, state.sequence, at);
+    const { refused, added, progress } = await this.#applyChanges(caller, { changes, removed }, state.sequence, at);
     const spellings: Spelling[] = [];
     await forEachInTurns(uploads, ({ sent, url, normalizedUrl }) => {
       if (normalizedUrl === undefined) return;
@@ -254,7 +271,8 @@ export class AppSync {
       progress,
       spellings: unrecorded,
       reused: spellings.filter(isReused),
-      newFeeds: [...added.values()],
+      // An app may have removed a feed of the list and added it again.
+      newFeeds: [...added.values(), ...(isWholeList ? [] : [...listed.values()].map(({ feedUrl }) => feedUrl))],
     } as const;
     return { timestamp: await this.#recordSync(caller, record, state, at), rewritten: [...rewritten] };
   }
@@ -291,7 +309,7 @@ export class AppSync {
         remove.push(feedUrl);
       });
     }
-    return this.changeFeeds(caller, installation, { add: urls, remove }, at);
+    return this.changeFeeds(caller, installation, { add: urls, remove, isWholeList: true }, at);
   }
 
   /** The listed feeds, normalized, that were added since the client's last poll by others. */
@@ -351,7 +369,7 @@ export class AppSync {
 
   async #applyChanges(
     caller: Caller,
-    changes: readonly Change[],
+    { changes, removed }: { readonly changes: readonly Change[]; readonly removed: ReadonlySet<string> },
     sequence: number,
     at: Date,
   ): Promise<{
@@ -363,6 +381,7 @@ export class AppSync {
     /** URLs by normalized URL. */
     const added = new Map<string, string>();
     let progress: Upload | undefined;
+    let isOffered = false;
     for (let start = 0; start < changes.length; start += BATCH) {
       const batch = changes.slice(start, start + BATCH);
       const { outcomes, sequenceBefore, sequence: after } = await this.#store.change(caller, batch, at);
@@ -371,9 +390,12 @@ export class AppSync {
         if (outcome.kind === "done" && change?.kind === "add") added.set(change.normalizedUrl, change.feedUrl);
         if (outcome.kind === "refused" && (outcome.code === "id-in-use" || outcome.code === "quota-exceeded"))
           refused.add((batch[index] as Addition).normalizedUrl);
+        // A removal without effect may have been one that the server has ordered: the client gets the feed again.
+        const isRefused = outcome.kind === "refused" && change?.kind === "remove-feed";
+        if (isRefused && removed.has(change.normalizedUrl)) isOffered = true;
       }
       // If others wrote between two batches, the client may not have seen all earlier changes.
-      const isContiguous = progress === undefined || progress.after === sequenceBefore;
+      const isContiguous = !isOffered && (progress === undefined || progress.after === sequenceBefore);
       const before = isContiguous ? (progress?.before ?? sequenceBefore) : UNSEEN;
       progress = { kind: "upload", before, after };
     }
@@ -552,6 +574,11 @@ function withoutFeeds(page: FeedChangesPage, feeds: ReadonlySet<string>): FeedCh
   if (feeds.size === 0) return page;
   const isOther = ({ feedUrl }: { readonly feedUrl: string }) => !feeds.has(feedKeyHex(normalizedUrlOf(feedUrl)));
   return { add: page.add.filter(isOther), removals: page.removals.filter(isOther) };
+}
+
+/** gPodder replaces its URLs by those that an upload returns. All others ignore them. */
+function replacesUrls({ app = "" }: Installation): boolean {
+  return app.startsWith("mygpoclient/");
 }
 
 function normalizedUrlOf(url: string): string {

@@ -156,8 +156,11 @@ export function applyChanges<Key>(
   maxTotal: number,
 ): ChangeResult<Key>[] {
   const apply = () => changes.map((change) => applyChange(list, change, at, maxTotal));
-  const client = list.moves && changes.map(clientOf).find((each) => each !== undefined);
-  return client === undefined || list.moves === undefined ? apply() : list.moves.watch(client, apply);
+  if (list.moves === undefined) return apply();
+  return list.moves.watch(
+    changes.map(clientOf).find((each) => each !== undefined),
+    apply,
+  );
 }
 
 function clientOf(change: KeyedChange<unknown>): string | undefined {

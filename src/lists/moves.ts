@@ -107,7 +107,7 @@ export interface ListOfFeeds {
 export interface Told {
   readonly add: readonly string[];
   readonly remove: readonly string[];
-  /** All tracked feeds, by all their keys: whatever else is known of them is not for apps. */
+  /** Tracked feeds, by all their keys: whatever else is known of them is not for the app. */
   readonly tracked: readonly string[];
 }
 
@@ -140,6 +140,8 @@ export class Moves {
   readonly #progress: readonly Progress[];
   readonly #uploaded: readonly Uploaded[];
   readonly #readded: MovesState["readded"];
+  /** What the client has just uploaded. */
+  readonly #uploadedNow = new Set<Holding>();
 
   readonly changedUrls = new Set<string>();
   /** Feeds, by client. */
@@ -184,9 +186,12 @@ export class Moves {
   findNamed(feed: string): string | undefined {
     const row = this.#urls.get(feed);
     if (row === undefined || !row.isShown || this.#list.find(row.target) === undefined) return undefined;
-    // After a mistaken move was undone, the other URL is another podcast.
-    const isOther = row.leads === "no" && this.#refused.has(pairOf({ feed: row.target, target: feed }));
-    return isOther ? undefined : row.target;
+    return this.#isOther(row) ? undefined : row.target;
+  }
+
+  /** After a mistaken move was undone, the other URL is another podcast. */
+  #isOther({ feed, target, leads }: FeedUrl): boolean {
+    return leads === "no" && this.#refused.has(pairOf({ feed: target, target: feed }));
   }
 
   /** For apps also by a URL that the client holds, or that the server has seen the listed one lead to. */
@@ -366,13 +371,16 @@ export class Moves {
 
   /** The server has seen that a listed feed leads to another URL; or, without one, that it leads nowhere any more. */
   sighted(feed: string, to?: { readonly feed: string; readonly url: string }): void {
-    const isHeld = (each: string) => [...(this.#holdings.get(each)?.values() ?? [])].some(({ ended }) => ended === 0);
     for (const row of this.#urlsOf(feed)) {
       if (!row.isSighted || row.feed === to?.feed) continue;
-      if (isHeld(row.feed)) this.#setUrl({ ...row, isSighted: false });
+      const isHeld = [...(this.#holdings.get(row.feed)?.values() ?? [])].some(({ ended }) => ended === 0);
+      if (isHeld || row.currentAt > 0) this.#setUrl({ ...row, isSighted: false });
       else this.#deleteUrl(row.feed);
     }
-    if (to === undefined || this.#urls.has(to.feed) || this.#list.find(to.feed) !== undefined) return;
+    if (to === undefined || this.#list.find(to.feed) !== undefined) return;
+    const known = this.#urls.get(to.feed);
+    if (known?.target === feed && !known.isSighted) this.#setUrl({ ...known, isSighted: true });
+    if (known !== undefined) return;
     this.track(feed);
     const row = { ...NEVER_LOOKED, ...to, target: feed, leads: "yes", currentAt: 0, formerAt: 0 } as const;
     this.#setUrl({ ...row, isShown: false, isSighted: true });
@@ -426,17 +434,24 @@ export class Moves {
     }
   }
 
-  #clients(): Set<string> {
+  #clients(client?: string): Set<string> {
+    if (client !== undefined) return new Set([client]);
     return new Set([...this.#holdings.values()].flatMap((clients) => [...clients.keys()]));
   }
 
   // What apps upload
 
-  /** Runs changes of a client. If the URL under which it gets a feed changes, the feed's actions are due to it again. */
-  watch<T>(client: string, work: () => T): T {
-    const before = this.#urlsFor(client);
+  /**
+   * Runs changes of a client, or changes that may concern all. If the URL under which a client gets a feed changes, the
+   * feed's actions are due to it again.
+   */
+  watch<T>(client: string | undefined, work: () => T): T {
+    const before = new Map([...this.#clients(client)].map((each) => [each, this.#urlsFor(each)]));
     const result = work();
-    for (const [target, url] of this.#urlsFor(client)) if (before.get(target) !== url) this.#resend(client, target);
+    for (const each of this.#clients(client)) {
+      for (const [target, url] of this.#urlsFor(each))
+        if (before.get(each)?.get(target) !== url) this.#resend(each, target);
+    }
     return result;
   }
 
@@ -457,12 +472,13 @@ export class Moves {
   hold(client: string, feed: string, url: string): void {
     if (!this.#urls.has(feed)) return;
     const known = this.#holdings.get(feed)?.get(client);
-    if (known !== undefined && known.ended === 0) {
-      if (!known.isSure || known.url !== url) this.#setHolding({ ...known, url, isSure: true });
-      return;
-    }
-    this.#list.sequence += 1;
-    this.#setHolding({ ...newHolding(client, feed, url, this.#list.sequence), isSure: true });
+    const isHeld = known !== undefined && known.ended === 0;
+    if (!isHeld) this.#list.sequence += 1;
+    const held = isHeld ? { ...known, url } : newHolding(client, feed, url, this.#list.sequence);
+    const isChanged = !isHeld || !known.isSure || known.url !== url;
+    const holding = isChanged ? { ...held, isSure: true } : known;
+    if (isChanged) this.#setHolding(holding);
+    this.#uploadedNow.add(holding);
   }
 
   #end(client: string, feed: string): void {
@@ -491,13 +507,16 @@ export class Moves {
     // It repeats itself, or sends back what it was told.
     if (holding !== undefined && holding.ended > 0) return "nothing";
     const from = this.#progress.find((each) => each.client === client)?.from ?? 0;
-    if (holding?.isAgain === true && holding.got > from) {
+    const isAgain = holding?.isAgain === true || this.#isReadded(client, feed);
+    if (holding !== undefined && isAgain && holding.got > from) {
       this.#list.sequence += 1;
       this.#setHolding({ ...holding, ended: this.#list.sequence, isTold: true });
       return "nothing";
     }
     const rest = this.#held(client, target).filter((each) => each.feed !== feed);
-    if (holding === undefined && rest.length > 0 && !this.#hasFollowed(rest, row, target)) return "nothing";
+    const isReplaced = rest.some((each) => this.#uploadedNow.has(each));
+    if (holding === undefined && rest.length > 0 && (isReplaced || !this.#hasFollowed(rest, row, target)))
+      return "nothing";
     this.#end(client, feed);
     if (holding !== undefined && rest.length > 0) {
       // It has only cleaned up; perhaps it has replaced the current URL by one that the server has seen this lead to.
@@ -524,7 +543,7 @@ export class Moves {
   isEcho(client: string, feed: string): boolean {
     const addedAt = this.#list.find(feed)?.sequence ?? 0;
     const isOwn = (each: Uploaded) => each.client === client && each.feed === feed && each.sequence >= addedAt;
-    if (!this.#readded.some((each) => each.client === client && each.feed === feed)) return false;
+    if (!this.#isReadded(client, feed)) return false;
     if (this.#uploaded.some(isOwn)) return false;
     this.track(feed);
     const url = this.#list.find(feed)?.feedUrl ?? "";
@@ -532,6 +551,10 @@ export class Moves {
     const { sequence } = this.#list;
     this.#setHolding({ ...newHolding(client, feed, url, sequence), ended: sequence, isTold: true });
     return true;
+  }
+
+  #isReadded(client: string, feed: string): boolean {
+    return this.#readded.some((each) => each.client === client && each.feed === feed);
   }
 
   /**
@@ -572,7 +595,13 @@ export class Moves {
   /** What a client is told that polls since `since`, when it knows the list up to `from`. */
   tell(client: string, since: number, from: number): Told {
     const told = this.watch(client, () => (since === 0 ? this.#tellAll(client) : this.#tellSince(client, from)));
-    return { ...told, tracked: this.tracked };
+    return { ...told, tracked: this.tracked.filter((feed) => this.#isTrackedFor(client, feed)) };
+  }
+
+  /** A client may know a feed only from before it was tracked. If it is not listed, what it is told depends on the list. */
+  #isTrackedFor(client: string, feed: string): boolean {
+    const isListed = this.#list.find(this.#urls.get(feed)?.target ?? "") !== undefined;
+    return isListed || this.#holdings.get(feed)?.has(client) === true;
   }
 
   #listedTargets(): string[] {
@@ -628,16 +657,16 @@ export class Moves {
     return { add, remove: this.#tellRemovals(client, from) };
   }
 
-  /** Also the current URL: the client may have followed a redirect to it by itself. */
+  /** Of a removed feed, all URLs: the client may have followed a redirect by itself. */
   #tellRemovals(client: string, from: number): string[] {
     const gone = new Map<string, string>();
     for (const [feed, clients] of this.#holdings) {
       const known = clients.get(client);
       if (known === undefined || this.#isLiving(feed) || (known.ended > 0 && known.ended <= from)) continue;
       gone.set(known.url, feed);
-      const row = this.#urls.get(feed);
-      const led = this.#urlsOf(row?.target ?? "").filter((each) => each.leads === "self" || each.isSighted);
-      for (const each of led) if (!this.#isLiving(each.feed)) gone.set(each.url, each.feed);
+      const target = this.#urls.get(feed)?.target ?? "";
+      if (this.#list.find(target) !== undefined) continue;
+      for (const each of this.#urlsOf(target)) if (!this.#isOther(each)) gone.set(each.url, each.feed);
     }
     const ended = Math.max(this.#list.sequence, 1);
     for (const [url, feed] of gone) {
