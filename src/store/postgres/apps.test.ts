@@ -7,6 +7,7 @@ import { describeApps } from "../suites/apps.suite.ts";
 import { describeAppAccess } from "../suites/apps-access.suite.ts";
 import { describeAppLimits } from "../suites/apps-limits.suite.ts";
 import { describeAppRemovals } from "../suites/apps-removals.suite.ts";
+import { describeMoveStories } from "../suites/moves.suite.ts";
 
 const server = await sharedPostgres();
 const url = await server.migratedDatabase();
@@ -22,3 +23,4 @@ describeAppLimits("PostgreSQL", store, {
   key: "lpad(n::text, 32, '0')::uuid",
 });
 describeConvergence("PostgreSQL", store, runs(10));
+describeMoveStories("PostgreSQL", store, runs(5));

@@ -9,6 +9,7 @@ import { describeApps } from "../suites/apps.suite.ts";
 import { describeAppAccess } from "../suites/apps-access.suite.ts";
 import { describeAppLimits } from "../suites/apps-limits.suite.ts";
 import { describeAppRemovals } from "../suites/apps-removals.suite.ts";
+import { describeMoveStories } from "../suites/moves.suite.ts";
 
 const file = join(temporaryFolder(), "earmark.db");
 const store = await openStore(`file:${file}`, { connections: 1 });
@@ -26,4 +27,5 @@ describeAppLimits("SQLite", store, {
   key: "cast(printf('%016d', n) as blob)",
 });
 describeConvergence("SQLite", store, runs(20));
+describeMoveStories("SQLite", store, runs(30));
 describeFaults(store);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { AppClient, CLIENT_KINDS, feedOf, type SyncServer, spell } from "../../../test/support/app-clients.ts";
+import { createRandom } from "../../../test/support/random.ts";
 import { asUser, type UserId } from "../../accounts/caller.ts";
 import type { Installation, SyncRecord } from "../../apps/app-store.ts";
 import { AppSync } from "../../apps/sync.ts";
@@ -19,17 +20,6 @@ const [FEEDS, EPISODES, STEPS] = [5, 3, 40];
 const CONCURRENT_RUNS = 10;
 /** A fault must be found within this many interleavings. About one in three hundred finds the most elusive one. */
 const MAX_MISSES = 2_000;
-
-/** Numbers from 0 to below 1, the same for the same seed. */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
 
 /** Creates the server to test: the correct one, or one with a fault. `now` is the time of the interleaving. */
 type CreateServer = (store: Store, user: UserId, now: () => number) => SyncServer;
