@@ -9,6 +9,7 @@ import { sharedPostgres } from "../../test/support/postgres.ts";
 import { start } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
 import { asUser } from "../accounts/caller.ts";
+import { feedKeyHex } from "../lists/feed-url.ts";
 import type { Addition } from "../lists/subscription.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
@@ -28,13 +29,26 @@ function additions(count: number): Addition[] {
   });
 }
 
-/** Two users with several thousand subscriptions, and some removals. */
+const MOVED = additions(2)[1] as Addition;
+const NEW_URL = "https://new.example/";
+const SEEN = { feed: feedKeyHex("seen.example"), url: "https://seen.example/" };
+
+/** Two users with several thousand subscriptions, some removals, and a feed that has moved. */
 const from = newFile();
 await withStore(from, async (store) => {
   await addTo(store, asUser(1), additions(7_000), NOW);
   await addTo(store, asUser(2 ** 40), additions(10), NOW);
   for (const { id } of additions(7_000).filter((_, index) => index % 500 === 0))
     await removeFrom(store, asUser(1), id, NOW);
+  // A feed that moves while an app has it.
+  await store.move(asUser(1), { kind: "sight", feed: feedKeyHex("feeds.example/1"), to: SEEN }, NOW);
+  await store.move(asUser(1), { kind: "tell", client: "phone", since: 0, from: 0 }, NOW);
+  await store.change(
+    asUser(1),
+    [{ kind: "update", id: MOVED.id, feedUrl: NEW_URL, normalizedUrl: "new.example" }],
+    NOW,
+  );
+  await store.apps.changeFollowsMoves(asUser(1), false, NOW);
 });
 
 const everything = (url: string) =>
@@ -42,6 +56,10 @@ const everything = (url: string) =>
     ann: await store.page(1, { offset: 0, size: 10_000 }),
     middle: await store.page(1, { offset: 3_333, size: 10 }),
     bob: await store.page(2 ** 40, { offset: 0, size: 10_000 }),
+    // By the former URL.
+    moved: await store.find(1, [{ kind: "feed", normalizedUrl: MOVED.normalizedUrl }]),
+    movedFeeds: await store.apps.movedFeeds(1, "phone"),
+    followsMoves: [await store.apps.followsMoves(1), await store.apps.followsMoves(2 ** 40)],
   }));
 
 /** Waits for ten seconds, while other tests run. */
@@ -51,6 +69,13 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
   const [there, back] = [await postgres.database(), newFile()];
   const expected = await everything(from);
   assert.equal(expected.ann.total, 6_986);
+  assert.deepEqual([expected.moved[0]?.id, expected.moved[0]?.feedUrl], [MOVED.id, NEW_URL]);
+  assert.deepEqual(
+    expected.movedFeeds.map(({ url }) => url),
+    [MOVED.feedUrl],
+    "the URL that the app has",
+  );
+  assert.deepEqual(expected.followsMoves, [false, true]);
   for (const [source, target] of [
     [from, there],
     [there, back],
@@ -58,7 +83,7 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
     const { code, stdout, stderr } = await runInProcess(["copy", "--from", source, "--to", target]);
     assert.equal(code, 0, stderr);
     assert.equal(stdout, "");
-    assert.match(stderr, /^Copied 7012 rows from .* to .*; row counts and checksums match\.\n$/);
+    assert.match(stderr, /^Copied 7016 rows from .* to .*; row counts and checksums match\.\n$/);
     if (target === back) assert.deepEqual(readdirSync(dirname(pathOf(back))).sort(), ["earmark.db", "earmark.db-lock"]);
     assert.deepEqual(await everything(target), expected);
   }
