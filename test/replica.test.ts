@@ -265,6 +265,27 @@ test("replica: feed URL changed, then the old feed added again → the same subs
   for (const list of [(await server.page()).items, other.list()]) assert.deepEqual(list, [again]);
 });
 
+test("replica: another device moves and merges → equal to the server", async () => {
+  const { server, openDevice } = await newAccount();
+  const { replica } = await openDevice();
+  await replica.add([A, { url: B, title: "Bee" }]);
+  await replica.sync();
+  await server.apply([
+    { op: "update", id: guid(A), feedUrl: C },
+    { op: "remove", id: guid(B), mergeInto: guid(A) },
+  ]);
+  await replica.update([{ id: guid(B), title: "of a subscription that is gone" }]);
+  const [known] = await replica.add([C]);
+  await replica.sync();
+  const { items } = await server.page();
+  assert.deepEqual(replica.list(), items);
+  const [{ subscribedAt: _, ...merged } = assert.fail()] = items;
+  assert.deepEqual(merged, { id: guid(A), feedUrl: C, title: "Bee", formerFeedUrls: [B, A] });
+  assert.notEqual(known?.id, guid(A), "it had not heard of the move");
+  assert.equal((await replica.add([B]))[0]?.id, guid(A));
+  assert.equal(replica.pending, 0);
+});
+
 test("replica: former feed URLs forgotten → the old feed can be added separately", async () => {
   const { server, openDevice } = await newAccount();
   const { replica } = await openDevice();

@@ -179,6 +179,7 @@ export async function runDevices(
   for (let step = 0; step < 30; step += 1) {
     const device = pick(devices);
     if (device) await takeStep(device, devices.indexOf(device), step, expected, random, pick);
+    if (random() < 0.05) await mergeTwo(server, pick);
   }
 
   for (const { network, storage } of devices) {
@@ -201,6 +202,13 @@ export async function runDevices(
   for (const id of expected.removed) assert.ok(!ids.has(id), `came back: ${id}`);
   if (mayBeLate) return;
   for (const { id, title } of final) if (expected.titles.has(id)) assert.equal(title, expected.titles.get(id));
+}
+
+/** Another client merges two subscriptions. */
+async function mergeTwo(server: Client, pick: <Item>(items: readonly Item[]) => Item | undefined): Promise<void> {
+  const items = (await allOf(server)).filter(({ feedUrl }) => feedUrl.startsWith("https://shared.example/"));
+  const [one, other] = [pick(items), pick(items)];
+  if (one && other) await server.apply([{ op: "remove", id: one.id, mergeInto: other.id }]);
 }
 
 /** One random event on one device. */
@@ -240,7 +248,8 @@ async function takeStep(
     else titles.delete(item.id);
   } else if (event < 0.65 && item && !isSeed(item)) {
     const feedUrl = `https://shared.example/${Math.floor(random() * 5)}`;
-    await device.try((replica) => replica.update([{ id: item.id, feedUrl }]));
+    const update = pick([{ feedUrl }, { feedUrl, formerFeedUrls: null }, { formerFeedUrls: null }]);
+    await device.try((replica) => replica.update([{ id: item.id, ...update }]));
   } else if (event < 0.9) await device.try((replica) => replica.sync());
   else if (event < 0.95) network.isOnline = !network.isOnline;
   else if (event < 0.97) device.kill();
