@@ -98,6 +98,8 @@ export function needsMoves(change: Change | MoveChange | KeyedChange<unknown>): 
 export interface MovesScope {
   /** These feeds; all if undefined. */
   readonly feeds: readonly string[] | undefined;
+  /** Whether only the URLs of feeds matter, not what clients hold. */
+  readonly isOnlyUrls: boolean;
   /** What this client holds; what all clients hold if undefined. */
   readonly client: string | undefined;
   /** Listed feeds that the client removes. */
@@ -111,7 +113,9 @@ export interface MovesScope {
 
 export function movesScopeOf<Key>(list: List<Key>, changes: readonly KeyedChange<Key>[]): MovesScope {
   const client = changes.map(clientOf).find((each) => each !== undefined);
-  if (changes.some(({ kind }) => kind === "tell" || kind === "keep")) return { feeds: undefined, client, removed: [] };
+  if (changes.some(({ kind }) => kind === "tell" || kind === "keep"))
+    return { feeds: undefined, isOnlyUrls: false, client, removed: [] };
+  const isOnlyUrls = client === undefined && !changes.some(needsMoves);
   const feeds = changes.flatMap((change) => feedsOf(list, change));
   const removed = changes.flatMap((change) => {
     const item = change.kind === "remove-feed" && client !== undefined ? list.findByFeed(change.feed) : undefined;
@@ -119,7 +123,7 @@ export function movesScopeOf<Key>(list: List<Key>, changes: readonly KeyedChange
     const { feedUrl, sequence } = item;
     return [{ feed: list.textOf(item.feed), id: list.textOf(item.id), feedUrl, sequence }];
   });
-  return { feeds: [...new Set(feeds)], client, removed };
+  return { feeds: [...new Set(feeds)], isOnlyUrls, client, removed };
 }
 
 /** The feeds that a change is about. */

@@ -126,7 +126,7 @@ export function* readFollowsMoves(user: UserId): Work<boolean> {
 
 /** The listed feeds that have moved, as a client knows them. */
 export function* readMovedFeeds(user: UserId, client: string): Work<MovedFeed[]> {
-  const state = yield* readMoves(user, { feeds: undefined, client, removed: [] });
+  const state = yield* readMoves(user, { feeds: undefined, isOnlyUrls: false, client, removed: [] });
   const targets = [...new Set(state.urls.map(({ target }) => target))];
   const rows = yield* all<{ feed: unknown; feed_url: string; sequence: number }>(
     "select feed, feed_url, sequence from earmark.subscriptions where user_id = $1 and feed = any($2)",
@@ -152,9 +152,12 @@ function* readHoldings(user: UserId, feeds: readonly string[], client: string | 
   return rows.map(toHolding);
 }
 
+const NOTHING_MOVED: MovesState = { urls: [], holdings: [], refused: [], progress: [], uploaded: [], readded: [] };
+
 /** What the rules of moves need before changes to a list are applied. */
-export function* readMoves(user: UserId, { feeds, client, removed }: MovesScope): Work<MovesState> {
+export function* readMoves(user: UserId, { feeds, isOnlyUrls, client, removed }: MovesScope): Work<MovesState> {
   const urls = yield* readUrls(user, feeds);
+  if (isOnlyUrls && urls.length === 0) return NOTHING_MOVED;
   const known = urls.map(({ feed }) => feed);
   const mentioned = [...new Set([...(feeds ?? []), ...known])];
   const [holdings, refused, progress, uploaded] = yield* together(
