@@ -15,7 +15,7 @@ const { store } = await startServer();
 const sync = new AppSync(store);
 const fetcher = new Fetcher({ networks: [THIS_MACHINE], userAgent: "Earmark/0 (test)" });
 const clock = { now: new Date() };
-const watchers = { notify: (_user: UserId) => undefined as void };
+const watchers: { notify: (user: UserId) => void } = { notify: () => undefined };
 store.watch((user) => watchers.notify(user));
 after(() => fetcher.close());
 
