@@ -142,14 +142,18 @@ function useVisibleRange(list: { current: Element | null }, count: number, pixel
   const measure = () => {
     const top = list.current?.getBoundingClientRect().top ?? 0;
     const first = Math.max(0, Math.floor(-top / pixels) - OVERSCAN);
-    const last = Math.ceil((innerHeight - top) / pixels) + OVERSCAN;
+    const last = Math.max(0, Math.ceil((innerHeight - top) / pixels) + OVERSCAN);
     setRange((range) => (range[0] === first && range[1] === last ? range : [first, last]));
   };
   useLayoutEffect(() => {
     measure();
     addEventListener("scroll", measure, { passive: true });
     addEventListener("resize", measure);
+    // What is above the list may change its height.
+    const observer = new ResizeObserver(measure);
+    observer.observe(document.body);
     return () => {
+      observer.disconnect();
       removeEventListener("scroll", measure);
       removeEventListener("resize", measure);
     };
