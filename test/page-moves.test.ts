@@ -3,7 +3,19 @@ import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { assertAccessible } from "./support/browser.ts";
 import { learn } from "./support/fetching.ts";
-import { allTexts, button, feedsOf, hosts, link, rows, status, subscribe, until, visit } from "./support/page.ts";
+import {
+  allTexts,
+  button,
+  feedsOf,
+  hosts,
+  link,
+  numberedFeeds,
+  rows,
+  status,
+  subscribe,
+  until,
+  visit,
+} from "./support/page.ts";
 import { startServer, type TestServer } from "./support/server.ts";
 import { en, format } from "./support/words.ts";
 
@@ -53,7 +65,8 @@ const update = ({ operate }: TestServer, id: string, attributes: object) =>
 describe("moves", { concurrency: 2 }, () => {
   test("moves: the feed URL is edited → says what apps do; undone and forgotten with the former URLs", async (t) => {
     const server = await serverWith({ [A]: "Ay" });
-    const { page, finish } = await visit({ server });
+    const { page, allow, finish } = await visit({ server });
+    allow(/ERR_INTERNET_DISCONNECTED/);
     const [before] = await subscriptionsOf(server);
     const urls = async () => {
       const [{ feed_url, former_feed_urls } = { feed_url: "" }] = await subscriptionsOf(server);
@@ -80,6 +93,31 @@ describe("moves", { concurrency: 2 }, () => {
       await former(page).click();
       await panel(page).getByText(moves.formerHint).waitFor();
       await assertAccessible(page);
+    });
+
+    await t.test("moves: the list is searched by a former URL → the podcast", async () => {
+      await page.keyboard.press("Escape");
+      const search = page.getByRole("searchbox", { name: en.list.search });
+      await search.fill("feeds.example/a");
+      await until(async () => (await hosts(page)).length, 1);
+      await search.fill("feeds.example/none");
+      await until(async () => (await hosts(page)).length, 0);
+      await search.fill("");
+      await rows(page).getByRole("button").first().click();
+      await former(page).click();
+    });
+
+    await t.test("moves: a former URL added without a connection → nothing is added", async () => {
+      await page.keyboard.press("Escape");
+      await link(page, en.views.add).click();
+      await page.context().setOffline(true);
+      await page.getByLabel(en.add.label).fill(A);
+      await button(page, format(en.add.submit, { n: 1 })).click();
+      await status(page, format(en.add.done, { added: 0, existing: 1, rejected: 0 })).waitFor();
+      await page.context().setOffline(false);
+      await link(page, en.views.list).click();
+      await rows(page).getByRole("button").first().click();
+      await former(page).click();
     });
 
     await t.test("moves: a former URL used again → asked before, then the same subscription as before", async () => {
@@ -135,6 +173,7 @@ describe("moves", { concurrency: 2 }, () => {
     await t.test("moves: “Merge into…” → offers the same title first, and finds others by name or URL", async () => {
       await open(page, "Tea");
       await button(page, moves.mergeInto).click();
+      await until(() => page.evaluate("document.activeElement.type"), "search");
       await until(choices, ["Tea feeds.example/a", "News feeds.example/b"]);
       await panel(page).getByRole("searchbox", { name: moves.target }).fill("feeds.example/B");
       await until(choices, ["News feeds.example/b"]);
@@ -209,6 +248,27 @@ describe("moves", { concurrency: 2 }, () => {
     await button(page, format(en.removed.restoreLabel, { name: "feeds.example/c" })).click();
     await status(page, en.removed.empty).waitFor();
     assert.deepEqual(await feedsOf(server), [A, B, C]);
+    await finish();
+  });
+
+  test("moves: many moved and removed podcasts → each list shows its rows, whatever is open above it", async () => {
+    const server = await startServer();
+    await subscribe(server, numberedFeeds(20));
+    const all = await subscriptionsOf(server);
+    for (const { id, feed_url } of all.slice(0, 12)) await update(server, id, { feed_url: `${feed_url}?2` });
+    for (const { id } of all.slice(12)) await server.call("DELETE", `/v1/subscriptions/${id}`);
+    const { page, finish } = await visit({ server, at: "removed" });
+    const summary = page.locator("summary");
+    const removals = page.getByRole("list", { name: en.removed.title });
+    const isFilled = async () => (await removals.getByRole("listitem").count()) > 6;
+    await until(isFilled, true);
+    await summary.click();
+    const moved = page.getByRole("list", { name: format(moves.moved, { n: 12 }) });
+    await moved.getByRole("listitem").first().waitFor();
+    await page.evaluate("scrollBy(0, 10)");
+    await until(isFilled, false);
+    await summary.click();
+    await until(isFilled, true);
     await finish();
   });
 

@@ -54,7 +54,9 @@ export async function addFeeds(
 
   /** Saves the remaining lines on this device. */
   const save = async () => {
-    const known = new Set(subscriptionList.value.items.map(({ feedUrl }) => feedUrl));
+    const known = new Set(
+      subscriptionList.value.items.flatMap(({ feedUrl, formerFeedUrls = [] }) => [feedUrl, ...formerFeedUrls]),
+    );
     const results = waiting.slice(done).map((index): Line => {
       const { feed = "" } = current[index] ?? {};
       if (!displayUrl(feed).isLink || /\s/.test(feed)) return { feed, outcome: "refused", error: NOT_A_URL };

@@ -42,6 +42,7 @@ export function filterList(
     if (currentFilter === "attention" && !needsAttention(item)) return false;
     if (typeof currentFilter === "object" && !foldersOf(item).some(isIn(currentFilter.folder))) return false;
     if (query === "" || contains(item.feedUrl) || contains(item.title)) return true;
+    if (item.formerFeedUrls?.some(contains)) return true;
     const podcast = podcastOf(item);
     return contains(podcast?.title) || contains(podcast?.author);
   });

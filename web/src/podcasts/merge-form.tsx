@@ -1,4 +1,4 @@
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
 import { EffectOnApps } from "../list/effect-on-apps.tsx";
 import { nameOf, titleOf } from "../list/known-podcasts.ts";
@@ -30,6 +30,8 @@ export function MergeForm({ subscription, existing, onClose }: MergeFormProps) {
   const { podcasts: words, moves } = core;
   const [chosen, setChosen] = useState<Subscription | undefined>(undefined);
   const into = existing ?? chosen;
+  const form = useRef<HTMLFormElement>(null);
+  useEffect(() => form.current?.querySelector<HTMLInputElement>("[type=search]")?.focus(), []);
   const { isBusy, cause, submit } = useSubmit(async () => {
     if (into === undefined) return;
     await merge(subscription, into);
@@ -37,7 +39,7 @@ export function MergeForm({ subscription, existing, onClose }: MergeFormProps) {
     offerUndo(subscription, into);
   });
   return (
-    <form class="stack" onSubmit={submit}>
+    <form ref={form} class="stack" onSubmit={submit}>
       {existing ? (
         <p role="alert">{format(words.conflict, { name: nameOf(existing) })}</p>
       ) : (
