@@ -13,6 +13,7 @@ import {
 import { all, get, insert, prepared, run, together, type Work } from "../shared/database.ts";
 import { DELETED } from "../shared/keys.ts";
 import { LAST_ACTION, lastActionSequence } from "./actions.ts";
+import { forgetClients } from "./moves.ts";
 
 const MARK = "select stamp, sequence from earmark.sync_marks where user_id = $1 and kind = $2";
 const SEEN = "select sequence from earmark.sync_clients where user_id = $1 and kind = $2 and client = $3";
@@ -154,7 +155,7 @@ function* setSeen(user: UserId, kind: SyncKind, client: string, seen: Seen, at: 
     seen.from,
     at,
   );
-  yield* run(
+  const forgotten = yield* run(
     `delete from earmark.sync_clients where user_id = $1 and kind = $2 and client in (
        select client from earmark.sync_clients where user_id = $1 and kind = $2 and client <> $3
        order by seen_at desc limit 1000000 offset ${MAX_INSTALLATIONS - 1})`,
@@ -162,4 +163,5 @@ function* setSeen(user: UserId, kind: SyncKind, client: string, seen: Seen, at: 
     kind,
     client,
   );
+  if (forgotten > 0) yield* forgetClients(user);
 }

@@ -331,6 +331,16 @@ export function* resendActions(user: UserId, client: string, feed: string): Work
   );
 }
 
+/** Of clients whose sync state is no longer kept. */
+export function* forgetClients(user: UserId): Work<void> {
+  for (const table of ["holdings", "resends"])
+    yield* run(
+      `delete from earmark.${table} where user_id = $1
+         and client not in (select client from earmark.sync_clients where user_id = $1)`,
+      user,
+    );
+}
+
 export function* readResends(user: UserId, client: string, after: number): Work<Resend[]> {
   const rows = yield* all<{ feed: unknown; sequence: number }>(
     "select feed, sequence from earmark.resends where user_id = $1 and client = $2 and sequence > $3",

@@ -1,14 +1,22 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { addTo } from "../../../test/support/lists.ts";
 import { asUser } from "../../accounts/caller.ts";
+import { MAX_INSTALLATIONS } from "../../apps/app-store.ts";
 import { MAX_ACTIONS } from "../../apps/episode-actions.ts";
 import { KEPT_MARKS } from "../../apps/marks.ts";
 import { AppSync } from "../../apps/sync.ts";
 import type { Store } from "../shared/contract.ts";
 import { play } from "./apps-test-support.ts";
 
-const [USER, FULL_DAYS] = [1, 3];
+const [USER, MOVER, FULL_DAYS] = [1, 2, 3];
 const DAY = 86_400;
+const ID = "00000000-0000-4000-8000-000000000001";
+
+const feedAt = (number: number) => ({
+  feedUrl: `https://feeds.example/${number}`,
+  normalizedUrl: `feeds.example/${number}`,
+});
 
 /** Direct access to the database of a store. */
 export interface Database {
@@ -63,5 +71,29 @@ export function describeAppLimits(engine: string, store: Store, { run, key }: Da
     }
     // Two marks were added, so the two before the kept ones were checked; only the second of the day was dropped.
     assert.deepEqual(stamps, [2 * DAY + 10, 2 * DAY + 10]);
+  });
+
+  test(`apps on ${engine}: more installations than are kept → what the oldest held of moved feeds is deleted`, async () => {
+    const sync = new AppSync(store);
+    const [old, current] = [feedAt(1), feedAt(2)];
+    await addTo(store, asUser(MOVER), [{ kind: "add", id: ID, ...old }], new Date(0));
+    const poll = async (client: string, at: number) =>
+      (await sync.feedsSince(asUser(MOVER), { key: client, device: undefined }, 0, new Date(at))).timestamp();
+    await poll("1", 1);
+    await store.change(asUser(MOVER), [{ kind: "update", id: ID, ...current }], new Date(2));
+    const states = Array.from(
+      { length: MAX_INSTALLATIONS - 1 },
+      (_, n) => `(${MOVER}, 'feeds', 'many-${n}', 1, 0, 0, 3)`,
+    );
+    await run(
+      `insert into sync_clients (user_id, kind, client, sequence, since, start_sequence, seen_at) values ${states}`,
+    );
+    const holders = async () =>
+      (await run(`select distinct client from holdings where user_id = ${MOVER} order by client`)).map(
+        ({ client }) => client,
+      );
+    assert.deepEqual(await holders(), ["1"]);
+    await poll("2", 4);
+    assert.deepEqual(await holders(), ["2"]);
   });
 }
