@@ -50,6 +50,8 @@ interface Poll {
   readonly since: number;
   readonly from: number;
   readonly covered: number;
+  /** It is recorded that the client has all up to `from`, although nothing is new: until then, it may send back removals. */
+  readonly acknowledges?: boolean;
 }
 
 /** It uploaded the changes from `before` (exclusive) to `after` (inclusive). */
@@ -83,7 +85,9 @@ export function advance(
   at: Date,
 ): { readonly timestamp: number; readonly newMark: Mark | undefined; readonly newSeen: Seen | undefined } {
   const { covered, nextSeen } = coverage(seen, progress);
-  const newSeen = nextSeen?.sequence === seen?.sequence ? undefined : nextSeen;
+  const isAcknowledged =
+    progress.kind === "poll" && progress.acknowledges === true && progress.from > (seen?.from ?? 0);
+  const newSeen = nextSeen?.sequence === seen?.sequence && !isAcknowledged ? undefined : nextSeen;
   const [first, last] = [marks[0], marks.at(-1)];
   if (first === undefined || last === undefined || last.sequence < covered) {
     const stamp = Math.max(Math.floor(at.getTime() / 1_000), (last?.stamp ?? 0) + MIN_MARK_GAP_SECONDS);

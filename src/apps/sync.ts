@@ -106,7 +106,7 @@ export class AppSync {
       );
     const record = (progress: Progress, spellings: readonly Spelling[], newFeeds: readonly string[]) =>
       this.#recordSync(caller, { kind: "feeds", installation, progress, spellings, newFeeds }, state, at);
-    const received = { kind: "poll", since, from, covered } as const;
+    const received = { kind: "poll", since, from, covered, acknowledges: true } as const;
     // Actions of feeds that it gets are due again: it may have deleted them with a feed that was removed.
     const toNew = (add: readonly AddedFeed[]) =>
       add.flatMap(({ feedUrl, addedSequence }) => (addedSequence > (state.seen?.sequence ?? covered) ? feedUrl : []));
@@ -256,7 +256,7 @@ export class AppSync {
       if (isChange && firstUrlOf.get(normalizedUrl) === url) changes.push({ ...(toAddition(url) as Addition), client });
     });
     for (const normalizedUrl of removed) changes.push({ kind: "remove-feed", normalizedUrl, client });
-    const { refused, added, progress } = await this.#applyChanges(caller, { changes, removed }, state.sequence, at);
+    const { refused, added, progress } = await this.#applyChanges(caller, changes, state.sequence, at);
     const spellings: Spelling[] = [];
     await forEachInTurns(uploads, ({ sent, url, normalizedUrl }) => {
       if (normalizedUrl === undefined) return;
@@ -369,7 +369,7 @@ export class AppSync {
 
   async #applyChanges(
     caller: Caller,
-    { changes, removed }: { readonly changes: readonly Change[]; readonly removed: ReadonlySet<string> },
+    changes: readonly Change[],
     sequence: number,
     at: Date,
   ): Promise<{
@@ -390,9 +390,9 @@ export class AppSync {
         if (outcome.kind === "done" && change?.kind === "add") added.set(change.normalizedUrl, change.feedUrl);
         if (outcome.kind === "refused" && (outcome.code === "id-in-use" || outcome.code === "quota-exceeded"))
           refused.add((batch[index] as Addition).normalizedUrl);
-        // A removal without effect may have been one that the server has ordered: the client gets the feed again.
-        const isRefused = outcome.kind === "refused" && change?.kind === "remove-feed";
-        if (isRefused && removed.has(change.normalizedUrl)) isOffered = true;
+        // It has only sent back a removal that it was told of, and gets the feed again.
+        if (outcome.kind === "refused" && change?.kind === "remove-feed" && outcome.code === "already-subscribed")
+          isOffered = true;
       }
       // If others wrote between two batches, the client may not have seen all earlier changes.
       const isContiguous = !isOffered && (progress === undefined || progress.after === sequenceBefore);

@@ -239,15 +239,11 @@ function removeFeed<Key>(
   const { moves } = list;
   const effect = client === undefined ? undefined : moves?.removalBy(client, list.textOf(feed));
   if (effect === "nothing") return NOTHING;
-  if (effect === undefined) {
-    const item = list.findByFeed(feed);
-    if (item === undefined) return NOTHING;
-    if (client !== undefined && moves?.isEcho(client, list.textOf(feed)) === true) return NOTHING;
-    return remove(list, item, at);
-  }
-  const item = list.findByFeed(list.keyOf("removes" in effect ? effect.removes : effect.moves));
-  if (item === undefined || moves === undefined) return NOTHING;
-  return "removes" in effect ? remove(list, item, at) : rename(list, moves, item, effect.to, "yes");
+  const item = list.findByFeed(effect === undefined ? feed : list.keyOf(effect.feed));
+  if (item === undefined || moves === undefined) return item === undefined ? NOTHING : remove(list, item, at);
+  const isEcho = effect === undefined && client !== undefined && moves.isEcho(client, list.textOf(feed));
+  if (isEcho || effect?.kind === "offer") return { kind: "conflict", code: "already-subscribed", existingId: item.id };
+  return effect?.kind === "move" ? rename(list, moves, item, effect.to, "yes") : remove(list, item, at);
 }
 
 function remove<Key>(list: List<Key>, item: Item<Key>, at: number): ChangeResult<Key> {

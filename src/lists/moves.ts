@@ -111,6 +111,11 @@ export interface Told {
   readonly tracked: readonly string[];
 }
 
+/** What it means for a listed feed that a client removes a URL. Offered again, the client gets it at its next poll. */
+export type Removes =
+  | { readonly kind: "remove" | "offer"; readonly feed: string }
+  | { readonly kind: "move"; readonly feed: string; readonly to: { readonly feed: string; readonly url: string } };
+
 /** What came of looking where a URL leads: there was no answer, or it leads to the current URL or not. */
 export type Look = "none" | "leads" | "elsewhere";
 
@@ -399,9 +404,10 @@ export class Moves {
       this.#setUrl({ ...row, leads: "yes", lookAt: this.#at + LOOK_AGAIN_MS, looks: 0, looksSince: 0 });
       return;
     }
-    const isDoubted = row.leads !== "no" && (look === "none" ? row.leads === "pending" : true);
-    const looks = isDoubted ? row.looks + 1 : 0;
-    const looksSince = looks > 1 ? row.looksSince : this.#at;
+    const wasDoubted = row.looks > 0;
+    const isDoubted = row.leads !== "no" && (look === "elsewhere" || row.leads === "pending");
+    const looks = isDoubted ? row.looks + 1 : row.looks;
+    const looksSince = wasDoubted ? row.looksSince : this.#at;
     const isProven = looks >= PROOF.looks && this.#at - looksSince >= PROOF.ms;
     if (isDoubted && (isProven || (look === "elsewhere" && row.leads === "pending"))) {
       // What is told because of it must be told again if the answer is lost.
@@ -410,7 +416,7 @@ export class Moves {
       return;
     }
     const retry = Math.min(FIRST_RETRY_MS * 2 ** looks, MAX_RETRY_MS);
-    const wait = row.leads === "pending" ? retry : isDoubted ? DOUBT_MS : LOOK_AGAIN_MS;
+    const wait = row.leads === "pending" ? retry : looks > 0 ? DOUBT_MS : LOOK_AGAIN_MS;
     this.#setUrl({ ...row, lookAt: this.#at + wait, looks, looksSince });
   }
 
@@ -490,12 +496,9 @@ export class Moves {
 
   /**
    * What it means that a client removes a URL: its subscription is removed, it now has another URL of the list's podcast,
-   * or nothing, because it does not hold the URL any more. Undefined if the feed is not tracked.
+   * it gets the feed again, or nothing, because it does not hold the URL any more. Undefined if the feed is not tracked.
    */
-  removalBy(
-    client: string,
-    feed: string,
-  ): "nothing" | { readonly removes: string } | { readonly moves: string; readonly to: Holding } | undefined {
+  removalBy(client: string, feed: string): "nothing" | Removes | undefined {
     const row = this.#urls.get(feed);
     if (row === undefined) return undefined;
     const target = this.#list.find(row.target) === undefined ? this.findFor(client, feed) : row.target;
@@ -511,7 +514,7 @@ export class Moves {
     if (holding !== undefined && isAgain && holding.got > from) {
       this.#list.sequence += 1;
       this.#setHolding({ ...holding, ended: this.#list.sequence, isTold: true });
-      return "nothing";
+      return { kind: "offer", feed: target };
     }
     const rest = this.#held(client, target).filter((each) => each.feed !== feed);
     const isReplaced = rest.some((each) => this.#uploadedNow.has(each));
@@ -521,10 +524,10 @@ export class Moves {
     if (holding !== undefined && rest.length > 0) {
       // It has only cleaned up; perhaps it has replaced the current URL by one that the server has seen this lead to.
       const next = feed === target ? rest.find((each) => this.#urls.get(each.feed)?.isSighted) : undefined;
-      return next === undefined ? "nothing" : { moves: target, to: next };
+      return next === undefined ? "nothing" : { kind: "move", feed: target, to: next };
     }
     for (const each of rest) this.#end(client, each.feed);
-    return { removes: target };
+    return { kind: "remove", feed: target };
   }
 
   /** Whether a client that holds these may have followed a redirect to a URL by itself. */
@@ -652,6 +655,10 @@ export class Moves {
       if (known === undefined) this.#setHolding(newHolding(client, target, url, sequence));
       else if (known.ended > 0)
         this.#setHolding({ ...newHolding(client, known.feed, url, sequence), isAgain: known.isTold });
+      // If the response that told it to remove another URL was lost, it still has that.
+      for (const each of mine)
+        if (each !== known && each.isTold && each.ended > from && each.got <= from)
+          this.#setHolding({ ...each, ended: 0, isTold: false, isSure: false });
       this.#resend(client, target);
     }
     return { add, remove: this.#tellRemovals(client, from) };
