@@ -41,6 +41,8 @@ class Story implements Observer {
   readonly #phones: Phone[];
   /** All that the server has seen, and where it has seen it lead at last. */
   readonly #seen = new Map<string, string>();
+  /** What the person has said to be another podcast. */
+  readonly #others = new Set<string>();
   /** The last position of each episode that has reached the server. */
   readonly #played = new Map<string, { readonly actedAt: number; readonly position: number }>();
   #now = START;
@@ -232,15 +234,14 @@ class Story implements Observer {
       if (this.#chance(2)) this.#world.set(former, "feed");
       this.#say("the person moves", subscription.feedUrl, "back to", former, this.#world.stateOf(former));
       await this.#rename(subscription, former);
-      // The person says that it is another podcast.
-      this.#seen.delete(subscription.feedUrl);
+      this.#others.add(subscription.feedUrl);
     },
     forget: async () => {
       const subscription = this.#pick(await this.#listed());
       if (subscription?.former_feed_urls === undefined) return;
       this.#say("the person forgets", subscription.former_feed_urls);
       await this.#change({ kind: "update", id: subscription.id, former_feed_urls: [] });
-      for (const url of subscription.former_feed_urls) this.#seen.set(url, url);
+      for (const url of subscription.former_feed_urls) this.#others.add(url);
     },
     merge: async () => {
       const listed = await this.#listed();
@@ -371,7 +372,8 @@ class Story implements Observer {
       this.#say(phone.key, "has", [...phone.feeds.keys()]);
       const surplus = [...phone.podcasts].filter((podcast) => !podcasts.has(podcast));
       // It may have followed a redirect that the server has never looked at.
-      const isKnown = (podcast: number) => phone.urlsOf(podcast).every((url) => this.#seen.has(url));
+      const isKnown = (podcast: number) =>
+        phone.urlsOf(podcast).every((url) => this.#seen.has(url) && !this.#others.has(url));
       const isMissing = (podcast: number) => !phone.podcasts.has(podcast) && !phone.doubtful.has(podcast);
       const missing = [...podcasts].filter(isMissing);
       if (surplus.some(isKnown)) this.#fault("no convergence: not listed", phone.key, surplus);
@@ -409,7 +411,7 @@ class Story implements Observer {
       if (!stored.some((action) => action.position === position)) this.#fault("position is lost", key, position);
       const own = listed.filter(({ feedUrl }) => podcastOf(feedUrl) === Number(of)).map(({ feedUrl }) => feedUrl);
       const current = stored.find((action) => action.position === position)?.podcast ?? "";
-      if (own.length === 1 && !own.includes(current) && this.#seen.get(current) === own[0])
+      if (own.length === 1 && this.#seen.get(current) === own[0] && !this.#others.has(current) && current !== own[0])
         this.#fault("position is under another identity", current, position);
     }
   }

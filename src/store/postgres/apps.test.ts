@@ -7,7 +7,8 @@ import { describeApps } from "../suites/apps.suite.ts";
 import { describeAppAccess } from "../suites/apps-access.suite.ts";
 import { describeAppLimits } from "../suites/apps-limits.suite.ts";
 import { describeAppRemovals } from "../suites/apps-removals.suite.ts";
-import { describeMoveStories } from "../suites/moves.suite.ts";
+import { describeMoveStories } from "../suites/move-stories.suite.ts";
+import { describeMoves } from "../suites/moves.suite.ts";
 
 const server = await sharedPostgres();
 const url = await server.migratedDatabase();
@@ -22,5 +23,6 @@ describeAppLimits("PostgreSQL", store, {
   run: (sql) => query(direct.href, sql),
   key: "lpad(n::text, 32, '0')::uuid",
 });
+describeMoves("PostgreSQL", store);
 describeConvergence("PostgreSQL", store, runs(10));
 describeMoveStories("PostgreSQL", store, runs(5));

@@ -9,7 +9,8 @@ import { describeApps } from "../suites/apps.suite.ts";
 import { describeAppAccess } from "../suites/apps-access.suite.ts";
 import { describeAppLimits } from "../suites/apps-limits.suite.ts";
 import { describeAppRemovals } from "../suites/apps-removals.suite.ts";
-import { describeMoveStories } from "../suites/moves.suite.ts";
+import { describeMoveStories } from "../suites/move-stories.suite.ts";
+import { describeMoves } from "../suites/moves.suite.ts";
 
 const file = join(temporaryFolder(), "earmark.db");
 const store = await openStore(`file:${file}`, { connections: 1 });
@@ -26,6 +27,7 @@ describeAppLimits("SQLite", store, {
   run: async (sql) => database.prepare(sql).all(),
   key: "cast(printf('%016d', n) as blob)",
 });
+describeMoves("SQLite", store);
 describeConvergence("SQLite", store, runs(20));
 describeMoveStories("SQLite", store, runs(30));
 describeFaults(store);
