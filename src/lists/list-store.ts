@@ -88,7 +88,7 @@ export interface SubscriptionStore {
   ): Promise<SequenceRange & { readonly outcomes: readonly Outcome[] }>;
   /** The same for what the server learns of feeds that move, or an app does with them. */
   move(caller: Caller, change: MoveChange, at: Date): Promise<Told>;
-  /** Result N is the subscription with key N, if the list has it. */
+  /** Result N is the subscription with key N, if the list has it; `Moves.findNamed` says which one a feed names. */
   find(user: UserId, keys: readonly SubscriptionKey[]): Promise<(Subscription | undefined)[]>;
   page(user: UserId, range: PageRange): Promise<Page>;
   /** Items in list order, from the first one that was added after sequence number `after`. */

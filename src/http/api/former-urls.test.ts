@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { basic, newUser } from "../../../test/support/http-accounts.ts";
 import { ATOMIC, add, newId, operate, PLAIN, startServer } from "../../../test/support/server.ts";
+import { asUser, type UserId } from "../../accounts/caller.ts";
+import { feedKeyHex } from "../../lists/feed-url.ts";
 
 const shared = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" });
 
@@ -11,6 +13,7 @@ function newFeed(): string {
   return `https://feeds.example/${feeds}`;
 }
 
+const keyOf = (url: string) => feedKeyHex(url.replace("https://", ""));
 const one = (id: string, attributes: object) => ({ data: { type: "subscription", id, attributes } });
 const update = (id: string, attributes: object) => ({ op: "update", ...one(id, attributes) });
 const move = (id: string, feed_url: string) => update(id, { feed_url });
@@ -86,6 +89,7 @@ async function startList() {
       ]);
       return { changed, removed: meta.removed.map(({ id }: { id: string }) => id) };
     },
+    user: async (): Promise<UserId> => Number((await get("/v1/me")).data.id),
     state: async (): Promise<string> => (await get("/v1/me")).meta.state,
     /** As a podcast app. */
     app: async (method: string, path: string, body?: unknown) => {
@@ -238,6 +242,28 @@ test("former URLs: as the new URL of another subscription → 409; of its own �
     `already-subscribed ${id}`,
   ]);
   assert.deepEqual(await list(), [{ feed_url: A, former_feed_urls: [B] }, { feed_url: X }]);
+});
+
+test("former URLs: a mistaken move was undone, and its URL leads elsewhere → it is free, as an import previews", async () => {
+  const { call, get, outcomes, subscribe, list, user } = await startList();
+  const [A, B] = [newFeed(), newFeed()];
+  const [id] = await subscribe(A);
+  assert.deepEqual(await outcomes(move(id, B), move(id, A)), [[A], [B]]);
+  const [feed, target] = [keyOf(B), keyOf(A)];
+  await shared.store.move(asUser(await user()), { kind: "look", feed, target, look: "elsewhere" }, new Date());
+  assert.deepEqual((await get(`/v1/subscriptions?filter[feed_url]=${B}`)).data, []);
+  const imported = async (query: string) =>
+    (await call("POST", `/v1/imports${query}`, { headers: { "Content-Type": "text/plain" }, body: B })).json.meta
+      .counts;
+  const preview = await imported("?dryRun=true");
+  assert.deepEqual([preview, preview.added], [await imported(""), 1]);
+  assert.deepEqual(
+    (await list()).map(({ feed_url, former_feed_urls }) => [feed_url, former_feed_urls]),
+    [
+      [A, undefined],
+      [B, undefined],
+    ],
+  );
 });
 
 test("former URLs: removed and added again under any of them → they are back", async () => {

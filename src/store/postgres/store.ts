@@ -136,7 +136,9 @@ class PostgresStore implements Store {
          union
          select ${columns.replace("replace(feed", "replace(u.feed")} from earmark.feed_urls as u
          join earmark.subscriptions as s on s.user_id = u.user_id and s.feed = u.target
-         where u.user_id = $1 and s.user_id = $1 and u.feed = any($3::uuid[]) and u.is_shown = 1 and u.leads <> 'self'`,
+         where u.user_id = $1 and s.user_id = $1 and u.feed = any($3::uuid[]) and u.is_shown = 1 and u.leads <> 'self'
+           and not (u.leads = 'no' and exists (select 1 from earmark.refused_moves as r
+             where r.user_id = $1 and r.feed = u.target and r.target = u.feed))`,
           [user, ids, feeds],
         ),
       user,

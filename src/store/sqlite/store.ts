@@ -250,7 +250,9 @@ class Reader {
     this.#byId = prepare(`${ITEM} where user_id = ? and id = ?`);
     this.#byFeed = prepare(`${ITEM} where user_id = ? and feed = ?`);
     this.#byFormer = prepare(
-      `${ITEM} where user_id = ?1 and feed = (select target from feed_urls where user_id = ?1 and feed = ?2 and is_shown = 1)`,
+      `${ITEM} where user_id = ?1 and feed = (select target from feed_urls as u
+         where user_id = ?1 and feed = ?2 and is_shown = 1 and not (leads = 'no' and exists (
+           select 1 from refused_moves as r where r.user_id = ?1 and r.feed = u.target and r.target = u.feed)))`,
     );
     this.#added = prepare(
       `${ITEM} where user_id = ? and sequence > ? and update_sequence = 0 order by sequence limit ?`,
