@@ -29,8 +29,7 @@ export function Panel({ subscription }: { subscription: Subscription }) {
   /** Another subscription that already has the new URL of this one. */
   const [existing, setExisting] = useState<Subscription | undefined>(undefined);
   const podcast = podcastOf(subscription);
-  const { id, feedUrl, subscribedAt, title, folders = [] } = subscription;
-  const homepage = podcast?.homepageUrl;
+  const { id, feedUrl, title, folders = [] } = subscription;
   const finish = () => {
     setEditing(undefined);
     setExisting(undefined);
@@ -43,23 +42,7 @@ export function Panel({ subscription }: { subscription: Subscription }) {
   };
   return (
     <Dialog title={isolate(titleOf(subscription) ?? displayUrl(feedUrl).host)} onClose={close}>
-      <div class="podcast-head">
-        <Cover name={nameOf(subscription)} artwork={podcast?.artwork?.large} />
-        <div>
-          {podcast?.author && <p>{isolate(podcast.author)}</p>}
-          {homepage !== undefined && displayUrl(homepage).isLink && (
-            <p>
-              <a href={homepage} target="_blank" rel="noopener noreferrer">
-                {words.website} <Icon name="open" />
-              </a>
-            </p>
-          )}
-          <p class="muted">{format(core.list.since, { day: formatDay(subscribedAt) })}</p>
-          <p class="muted">
-            {words.folder}: {folders.length === 0 ? words.noFolder : folders.map(isolate).join(", ")}
-          </p>
-        </div>
-      </div>
+      <Head subscription={subscription} />
       {editing === "name" && (
         <EditForm
           label={words.name}
@@ -106,6 +89,32 @@ export function Panel({ subscription }: { subscription: Subscription }) {
       )}
       {podcast?.description && <p class="description">{replaceControlCharactersInLines(podcast.description)}</p>}
     </Dialog>
+  );
+}
+
+function Head({ subscription }: { subscription: Subscription }) {
+  const { list, podcasts: words } = useWords();
+  const podcast = podcastOf(subscription);
+  const { subscribedAt, folders = [] } = subscription;
+  const homepage = podcast?.homepageUrl;
+  return (
+    <div class="podcast-head">
+      <Cover name={nameOf(subscription)} artwork={podcast?.artwork?.large} />
+      <div>
+        {podcast?.author && <p>{isolate(podcast.author)}</p>}
+        {homepage !== undefined && displayUrl(homepage).isLink && (
+          <p>
+            <a href={homepage} target="_blank" rel="noopener noreferrer">
+              {words.website} <Icon name="open" />
+            </a>
+          </p>
+        )}
+        <p class="muted">{format(list.since, { day: formatDay(subscribedAt) })}</p>
+        <p class="muted">
+          {words.folder}: {folders.length === 0 ? words.noFolder : folders.map(isolate).join(", ")}
+        </p>
+      </div>
+    </div>
   );
 }
 
