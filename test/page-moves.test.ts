@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
+import { asUser, LOCAL_USER } from "../src/accounts/caller.ts";
+import { feedKeyHex } from "../src/lists/feed-url.ts";
 import { assertAccessible } from "./support/browser.ts";
 import { learn } from "./support/fetching.ts";
 import {
@@ -223,12 +225,17 @@ describe("moves", { concurrency: 2 }, () => {
     await finish();
   });
 
-  test("moves: several moved podcasts → listed with the last one first, and undone", async () => {
+  test("moves: moved by the user and by the server → listed with the last one first, and undone", async () => {
     const server = await serverWith({ [A]: "Ay", [B]: "Bee", [C]: "Sea" });
     const all = (await subscriptionsOf(server)) as [Listed, Listed, Listed];
     const [one, two, three] = all;
     await update(server, two.id, { feed_url: `${B}/2` });
-    await update(server, one.id, { feed_url: `${A}/2` });
+    const followMove = (from: string, to: string) => {
+      const [feed, target] = [from, to].map((url) => feedKeyHex(url.replace("https://", ""))) as [string, string];
+      const move = { kind: "follow", feed, to: { feed: target, url: to } } as const;
+      return server.store.move(asUser(LOCAL_USER), move, new Date());
+    };
+    await followMove(A, `${A}/2`);
     await server.call("DELETE", `/v1/subscriptions/${three.id}`);
     const { page, finish } = await visit({ server, at: "removed", size: "phone", theme: "dark" });
     const moved = (n: number) => page.getByRole("list", { name: format(moves.moved, { n }) });
@@ -241,7 +248,10 @@ describe("moves", { concurrency: 2 }, () => {
     await assertAccessible(page);
     await moved(2).getByRole("button").first().click();
     await until(() => moved(1).locator(".url").allTextContents(), [`${B}/2`]);
-    await until(async () => (await subscriptionsOf(server))[0], { ...one, former_feed_urls: [`${A}/2`] });
+    const undone = { ...one, former_feed_urls: [`${A}/2`] };
+    await until(async () => (await subscriptionsOf(server))[0], undone);
+    await followMove(A, `${A}/2`);
+    assert.deepEqual((await subscriptionsOf(server))[0], undone, "not followed again");
     await moved(1).getByRole("button").click();
     await moved(1).waitFor({ state: "detached" });
     await until(() => feedsOf(server), [A, B]);
