@@ -261,6 +261,37 @@ describe("moves", { concurrency: 2 }, () => {
     await finish();
   });
 
+  test("moves: long names and URLs on a phone → nothing is wider than the screen", async () => {
+    const long = (name: string) => `${FEED}${name}/${"path/".repeat(50)}${"W".repeat(100)}.xml`;
+    const server = await serverWith({ [A]: "\u05d0".repeat(300), [long("one")]: "W".repeat(300) });
+    const [, { id }] = (await subscriptionsOf(server)) as [Listed, Listed];
+    await update(server, id, { feed_url: long("two") });
+    await learn(server.store, long("two"), { title: "W".repeat(300), status: "ok" });
+    const { page, finish } = await visit({ server, size: "phone" });
+    const over = () =>
+      page.evaluate(`Math.max(...[...document.querySelectorAll(":root, dialog")]
+        .map(({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))`);
+    await until(async () => (await hosts(page)).length, 2);
+    await rows(page).first().getByRole("button").first().click();
+    await former(page).click();
+    await panel(page).getByText(moves.formerHint).waitFor();
+    assert.equal(await over(), 0);
+    await button(page, moves.mergeInto).click();
+    await panel(page).getByRole("radio").check();
+    await panel(page).getByText(moves.replaced).waitFor();
+    assert.equal(await over(), 0);
+    await page.keyboard.press("Escape");
+    await rows(page).last().getByRole("button").first().click();
+    await button(page, moves.mergeInto).click();
+    await panel(page).getByRole("radio").check();
+    assert.equal(await over(), 0);
+    await page.keyboard.press("Escape");
+    await link(page, en.list.recent).click();
+    await page.getByText(moves.movedLead).waitFor();
+    assert.equal(await over(), 0);
+    await finish();
+  });
+
   test("moves: many moved and removed podcasts → each list shows its rows, whatever is open above it", async () => {
     const server = await startServer();
     await subscribe(server, numberedFeeds(20));

@@ -39,7 +39,7 @@ export function MergeForm({ subscription, existing, onClose }: MergeFormProps) {
     offerUndo(subscription, into);
   });
   return (
-    <form ref={form} class="stack" onSubmit={submit}>
+    <form ref={form} class="merge stack" onSubmit={submit}>
       {existing ? (
         <p role="alert">{format(words.conflict, { name: nameOf(existing) })}</p>
       ) : (
@@ -109,7 +109,7 @@ function TargetField({ subscription, chosen, onChoose }: TargetFieldProps) {
           <label key={item.id}>
             <input type="radio" name="target" checked={item.id === chosen?.id} onChange={() => onChoose(item)} />
             <span>
-              {isolate(nameOf(item))} <span class="muted">{shortName(item.feedUrl)}</span>
+              {isolate(nameOf(item))} {titleOf(item) && <span class="muted">{shortName(item.feedUrl)}</span>}
             </span>
           </label>
         ))}
