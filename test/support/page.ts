@@ -195,6 +195,15 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
   await page.getByRole("dialog").getByRole("button").nth(1).click();
   await page.getByRole("dialog").getByRole("textbox").waitFor();
   await check("rename");
+  await press(words.cancel);
+  await press(words.moves.changeUrl);
+  await page.getByRole("dialog").getByRole("textbox").waitFor();
+  await check("another feed URL");
+  await press(words.cancel);
+  await press(words.moves.mergeInto);
+  await page.getByRole("dialog").getByRole("radio").first().click();
+  await page.getByText(words.moves.replaced).waitFor();
+  await check("merge");
   await page.keyboard.press("Escape");
   await page.getByRole("dialog").waitFor({ state: "detached" });
   await page.getByRole("searchbox", { name: words.list.search }).fill("not there");
