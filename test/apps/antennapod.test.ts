@@ -181,6 +181,77 @@ describe("AntennaPod, gPodder provider", async () => {
   });
 });
 
+describe("AntennaPod: feeds that move", async () => {
+  const [old, moved] = [feedUrl("a"), feedUrl("b")];
+  const startPhones = async () => {
+    const world = await startWorld();
+    await world.subscribe(old);
+    const [phone, tablet] = [new AntennaPod(world, "phone"), new AntennaPod(world, "tablet")];
+    for (const each of [phone, tablet]) {
+      await each.setUp();
+      await each.sync(NOTHING);
+    }
+    await tablet.sync(NOTHING, [play("1", 30)]);
+    await phone.sync(NOTHING);
+    return { world, phone, tablet };
+  };
+
+  test("AntennaPod: the old URL leads to the new one → it keeps its feed with all that belongs to it", async () => {
+    const { world, phone, tablet } = await startPhones();
+    await world.follow(old, moved);
+    for (const each of [phone, tablet]) {
+      const { add, remove } = await each.sync(NOTHING);
+      assert.deepEqual([add, remove], [[], []]);
+      assert.deepEqual([...each.feeds], [old]);
+    }
+  });
+
+  test("AntennaPod: follows a redirect by itself, then removes the feed → removed everywhere", async () => {
+    const { world, phone, tablet } = await startPhones();
+    await world.follow(old, moved);
+    phone.feeds.delete(old);
+    phone.feeds.add(moved);
+    await phone.sync({ add: [], remove: [moved] });
+    assert.deepEqual(await world.list(), []);
+    const { remove } = await tablet.sync(NOTHING);
+    assert.ok(remove.includes(old) && tablet.feeds.size === 0);
+    await phone.sync(NOTHING);
+    assert.equal(phone.feeds.size, 0);
+  });
+
+  test("AntennaPod: told to replace a URL, sends the removal back → the feed stays, with its positions", async () => {
+    const { world, phone, tablet } = await startPhones();
+    await world.move(old, moved);
+    const { add, remove, plays } = await phone.sync(NOTHING);
+    assert.deepEqual([add, remove], [[moved], [old]]);
+    assert.deepEqual(
+      plays.map(({ podcast, guid, position }) => [podcast, guid, position]),
+      [[moved, "guid-1", 30_000]],
+    );
+    await phone.sync({ add: [], remove: [old] });
+    assert.deepEqual(await world.list(), [moved]);
+    await tablet.sync(NOTHING);
+    await tablet.sync({ add: [], remove: [old] });
+    for (const each of [phone, tablet]) {
+      const last = await each.sync(NOTHING);
+      assert.deepEqual([last.add, last.remove, [...each.feeds]], [[], [], [moved]]);
+    }
+  });
+
+  test("AntennaPod: removed and added again elsewhere, sends the removal back → offered again, then removable", async () => {
+    const { world, phone } = await startPhones();
+    await world.unsubscribe(old);
+    assert.deepEqual((await phone.sync(NOTHING)).remove, [old]);
+    await world.subscribe(old);
+    await phone.sync({ add: [], remove: [old] });
+    assert.deepEqual(await world.list(), [old]);
+    assert.deepEqual((await phone.sync(NOTHING)).add, [old]);
+    await phone.sync(NOTHING);
+    await phone.sync({ add: [], remove: [old] });
+    assert.deepEqual(await world.list(), []);
+  });
+});
+
 describe("AntennaPod, Nextcloud provider", async () => {
   const world = await startWorld();
 

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { setTimeout as sleep } from "node:timers/promises";
+import { asUser } from "../../src/accounts/caller.ts";
+import { feedKeyHex, readFeedUrl } from "../../src/lists/feed-url.ts";
 import { documentOf, JSONAPI, newUser, start } from "../support/http-accounts.ts";
 import { ATOMIC, add, callServer, type HttpResponse, newId, PLAIN } from "../support/server.ts";
 
@@ -39,6 +42,22 @@ export async function startWorld(settings: Headers = {}) {
       assert.ok(found, `${url} is not in the list`);
       assert.equal((await server.call("DELETE", `/v1/subscriptions/${found.id}`, { headers })).status, 204);
     },
+    /** The person gives a feed another URL, to which the old one does not lead. */
+    async move(from: string, to: string): Promise<void> {
+      const [found] = await server.store.find(user.user, [{ kind: "feed", normalizedUrl: normalize(from) }]);
+      const type = "subscription";
+      const body = JSON.stringify({ data: { type, id: found?.id, attributes: { feed_url: to } } });
+      const path = `/v1/subscriptions/${found?.id}`;
+      const response = await server.call("PATCH", path, { headers: { ...headers, ...JSONAPI }, body });
+      assert.equal(response.status, 200, response.text);
+      // This server fetches nothing, so it looks without asking anybody.
+      while ((await server.store.moves.dueLooks(server.now(), 1, user.user)).length > 0) await sleep(10);
+    },
+    /** The server follows a proven move. */
+    async follow(from: string, to: string): Promise<void> {
+      const change = { kind: "follow", feed: keyOf(from), to: { feed: keyOf(to), url: to } } as const;
+      await server.store.move(asUser(user.user), change, server.now());
+    },
     async list(): Promise<string[]> {
       const { json } = await server.call("GET", "/v1/subscriptions?page[size]=100", { headers });
       return json.data.map((item: Json) => item.attributes.feed_url).sort();
@@ -54,6 +73,13 @@ export async function startWorld(settings: Headers = {}) {
     },
   };
 }
+
+function normalize(url: string): string {
+  const parsed = readFeedUrl(url);
+  return parsed.kind === "valid" ? parsed.normalizedUrl : assert.fail(url);
+}
+
+const keyOf = (url: string) => feedKeyHex(normalize(url));
 
 export type World = Awaited<ReturnType<typeof startWorld>>;
 

@@ -135,6 +135,46 @@ describe("gPodder desktop with mygpoclient", async () => {
     assert.equal(own.find(({ action }) => action === "play").position, 7);
   });
 
+  test("gPodder: subscribes to a former URL → told to rewrite it, and gets its actions under the current one", async () => {
+    const moving = await startWorld();
+    const [old, moved] = [feedUrl("a"), feedUrl("b")];
+    const [subscriptions, actions] = [
+      `/api/2/subscriptions/${moving.name}/desk.json`,
+      `/api/2/episodes/${moving.name}.json`,
+    ];
+    await moving.subscribe(old);
+    await moving.follow(old, moved);
+    const client = new Mygpoclient(moving);
+    const [desk, phone] = [
+      (add: string[], remove: string[]) => client.json("POST", subscriptions, { add, remove }),
+      new AppHttp(moving.port, { ...basic(moving.name, PASSWORD), "User-Agent": "AntennaPod/3.9.0" }),
+    ];
+    await client.json("GET", `${subscriptions}?since=0`);
+    assert.deepEqual((await desk([old], [])).update_urls, [[old, moved]]);
+    assert.deepEqual(
+      (await phone.ok("POST", `/api/2/subscriptions/${moving.name}/phone.json`, { add: [old], remove: [] }))
+        .update_urls,
+      [[old, moved]],
+    );
+    const play = {
+      podcast: old,
+      episode: mediaUrl("x"),
+      action: "play",
+      timestamp: "2026-01-01T10:00:00",
+      started: 0,
+      position: 5,
+      total: 10,
+    };
+    readUploaded(await phone.ok("POST", actions, [play]));
+    const received = readActions(await client.json("GET", `${actions}?since=0`)).actions;
+    assert.deepEqual(
+      received.map(({ podcast, position }) => [podcast, position]),
+      [[moved, 5]],
+    );
+    await desk([], [moved]);
+    assert.deepEqual(await moving.list(), []);
+  });
+
   test("gPodder: devices → only types that it knows", async () => {
     const http = new AppHttp(world.port, basic(name, world.token));
     const path = `/api/2/devices/${name}/pad.json`;

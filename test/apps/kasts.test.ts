@@ -40,6 +40,8 @@ const play = (name: string, position: number) => ({
 class Kasts {
   readonly feeds = new Set<string>();
   readonly positions = new Map<string, number>();
+  /** URLs of feeds, by episode. */
+  readonly podcasts = new Map<string, string>();
   requests = 0;
   readonly #http: AppHttp;
   readonly #world: World;
@@ -114,6 +116,7 @@ class Kasts {
         if (String(action.action).toLowerCase() !== "play") continue;
         assert.ok(toTime(action.timestamp) > 0, action.timestamp);
         this.positions.set(action.guid, toInt(action.position));
+        this.podcasts.set(action.guid, action.podcast);
       }
       if (document.actions.length === 0 || toInt(document.timestamp) > this.#world.now() - 10) return;
     }
@@ -151,6 +154,21 @@ for (const api of ["gpodder", "nextcloud"] as const) {
       const before = other.requests;
       await other.sync();
       assert.equal(other.requests, before + 1);
+    });
+
+    test("Kasts: a feed has moved → positions come under the URL that it has, and it is told nothing", async () => {
+      const moving = await startWorld();
+      const [old, moved] = [feedUrl("a"), feedUrl("b")];
+      await moving.subscribe(old);
+      const [kasts, other] = [new Kasts(moving, api, "one"), new Kasts(moving, "gpodder", "two")];
+      await kasts.sync();
+      await moving.follow(old, moved);
+      await other.sync({}, [{ ...play("1", 10), podcast: moved }]);
+      await kasts.sync();
+      assert.deepEqual([[...kasts.feeds], kasts.podcasts.get("1")], [[old], old]);
+      await other.sync({}, [{ ...play("2", 20), podcast: old }]);
+      await kasts.sync();
+      assert.deepEqual([kasts.positions.get("2"), kasts.podcasts.get("2")], [20, old]);
     });
 
     test("Kasts: removes a feed by its decoded URL → removed", async () => {

@@ -110,3 +110,20 @@ test("Podium, Nextcloud: poll token in the query, empty credentials → signed i
   assert.deepEqual(readFeeds(await http.ok("GET", `${FEEDS}?since=${timestamp}`)).remove, [feedUrl("page")]);
   assert.equal(readActions(await http.ok("GET", `${ACTIONS}?since=0`))[0].position, 12);
 });
+
+test("Podium, gPodder: uploads its whole list minutes after its poll → what it has not seen stays", async () => {
+  const world = await startWorld();
+  const http = new AppHttp(world.port, await signIn(world), false);
+  const [path, list] = [`/api/2/subscriptions/${world.name}/podium.json`, `/subscriptions/${world.name}/podium.json`];
+  const put = async (urls: string[]) => assert.equal((await http.send("PUT", list, urls, JSON_BODY)).status, 200);
+  await world.subscribe(feedUrl("a"), feedUrl("left"));
+  readFeeds(await http.ok("GET", `${path}?since=0`));
+  await world.follow(feedUrl("a"), feedUrl("b"));
+  await world.subscribe(feedUrl("meanwhile"));
+  await put([feedUrl("a"), feedUrl("own")]);
+  assert.deepEqual(await world.list(), [feedUrl("b"), feedUrl("meanwhile"), feedUrl("own")]);
+  const { add } = readFeeds(await http.ok("GET", `${path}?since=0`));
+  assert.deepEqual(add.sort(), [feedUrl("a"), feedUrl("meanwhile"), feedUrl("own")]);
+  await put([feedUrl("own")]);
+  assert.deepEqual(await world.list(), [feedUrl("own")]);
+});

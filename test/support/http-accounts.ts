@@ -70,7 +70,7 @@ export async function newUser(
   const accounts = new Accounts(store.accounts, { signUp: false });
   const issued = await accounts.createToken(asUser(user), { label: "phone", scope, expiresAt: undefined }, now());
   assert.ok(!isAccountRefusal(issued));
-  return { name, Cookie: cookie, Authorization: `Bearer ${issued.secret}`, tokenId: issued.credential.id };
+  return { name, user, Cookie: cookie, Authorization: `Bearer ${issued.secret}`, tokenId: issued.credential.id };
 }
 
 /** The server as a new user sees it, whose list is empty. */
