@@ -284,6 +284,7 @@ test("attention: moved, failing and gone feeds → listed with status and time; 
   // Known before the subscriptions, so that the server does not fetch them.
   for (const [index, values] of Object.values(known).entries())
     await learn(server.store, urls[index] ?? "", { ...values, statusSince: since });
+  await server.store.apps.changeFollowsMoves(asUser(LOCAL_USER), false, new Date());
   await server.operate(urls.map((url) => add(newId(), url)));
   const time = new Date(since).toISOString();
   const expected = [

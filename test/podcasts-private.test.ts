@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import type { RequestListener } from "node:http";
 import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import { asUser } from "../src/accounts/caller.ts";
 import { startFeeds, status, writeRss } from "./support/feeds.ts";
 import { subscribeTo, THIS_MACHINE } from "./support/fetching.ts";
 import { newUser, start } from "./support/http-accounts.ts";
@@ -56,8 +57,12 @@ test("private feeds: they move, or others point at them → credentials in no UR
     { who: ann, urls: own },
     { who: bob, urls: others },
   ];
-  for (const { who, urls } of lists)
-    await subscribeTo(store, urls, (await store.accounts.find(who.name, ""))?.account.user ?? 0);
+  for (const { who, urls } of lists) {
+    const user = (await store.accounts.find(who.name, ""))?.account.user ?? 0;
+    // Otherwise the lists would follow, and these would be other podcasts.
+    await store.apps.changeFollowsMoves(asUser(user), false, new Date());
+    await subscribeTo(store, urls, user);
+  }
 
   const fetched = async () => {
     const from = server.now();

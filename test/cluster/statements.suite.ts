@@ -26,6 +26,8 @@ const ELSEWHERE = {
     /^select feed from earmark.podcasts where feed = any|^insert into earmark.podcasts .* unnest/s,
   "fetching: all subscriptions and podcasts, every hour":
     /where \(feed, user_id\) > |^select feed from earmark.podcasts where feed > /,
+  "moves: former URLs that are to be looked at, every ten minutes; all subscribers of a feed that moves":
+    /from earmark.feed_urls as former|^select user_id from earmark.subscriptions where feed = \$1 and user_id > /,
   "sweep: old removals of all users": /from earmark.removals\s+where removed_at < /,
   "sweep: all users":
     /^delete from earmark.(credentials|rate_limits|leases|commits|audit_log) where (expires_at|kind|moment|until|written_at|acted_at)|^select user_id from earmark.erasures$/,
