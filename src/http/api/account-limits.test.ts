@@ -194,6 +194,7 @@ describe("/v1/me", async () => {
       issuer: null,
       role: "member",
       created_at: server.now().toISOString(),
+      follow_moves: true,
     });
     const { state, ...meta } = json.meta;
     assert.match(state, /^[\w-]{36}$/);
@@ -260,7 +261,8 @@ describe("/v1/me", async () => {
   test("/v1/me: no accounts → the local user, no sign-in", async () => {
     const local = await startServer();
     const { json } = await local.call("GET", "/v1/me");
-    assert.deepEqual(json.data.attributes, { name: "local", issuer: null, role: null, created_at: null });
+    const nobody = { name: "local", issuer: null, role: null, created_at: null, follow_moves: true };
+    assert.deepEqual(json.data.attributes, nobody);
     assert.equal(json.meta.credential, null);
     assert.equal(json.meta.limits.requests_per_minute, null);
     assert.equal(json.meta.limits.subscriptions, null);
