@@ -22,8 +22,12 @@ import {
 } from "../shared/database.ts";
 import { readCounter } from "./actions.ts";
 
-/** How many URLs of tracked feeds a user has at most. Beyond that, the oldest former ones are forgotten. */
+/**
+ * How many URLs of tracked feeds a user has at most, and how many of them clients hold. Beyond that, the oldest are forgotten.
+ * All are erased at once with the account.
+ */
 const MAX_FEED_URLS = 10_000;
+const MAX_HOLDINGS = 50_000;
 const EXTRA_FORGOTTEN = 500;
 
 const URL_COLUMNS = `feed, url, target, leads, is_shown, is_sighted, current_at, former_at, look_at, looks, looks_since,
@@ -228,6 +232,7 @@ export function* writeMoves(user: UserId, moves: Moves): Work<void> {
     const rows = [...feeds].flatMap((feed) => moves.holding(client, feed) ?? []);
     yield* insert("holdings", ...rows.map((row) => fromHolding(user, row)));
   }
+  if (moves.changedHoldings.size > 0) yield* forgetHoldings(user);
   const refused = moves.newlyRefused.map(({ feed, target }) => ({
     user_id: user,
     feed: key(feed),
@@ -237,6 +242,17 @@ export function* writeMoves(user: UserId, moves: Moves): Work<void> {
   for (const { from, into } of moves.joined) yield* joinActions(user, from, into);
   for (const { from, to } of moves.copied) yield* copyActions(user, from, to);
   for (const { client, url } of moves.resends.values()) yield* resendActions(user, client, actionFeedKey(url));
+}
+
+function* forgetHoldings(user: UserId): Work<void> {
+  const counted = yield* get<{ n: number }>("select count(*) as n from earmark.holdings where user_id = $1", user);
+  if ((counted?.n ?? 0) <= MAX_HOLDINGS) return;
+  yield* run(
+    `delete from earmark.holdings where user_id = $1 and (feed, client) in (
+       select feed, client from earmark.holdings where user_id = $1 order by got limit $2)`,
+    user,
+    (counted?.n ?? 0) - MAX_HOLDINGS + EXTRA_FORGOTTEN,
+  );
 }
 
 function* writeUrls(user: UserId, moves: Moves): Work<void> {
