@@ -47,7 +47,7 @@ export interface Holding {
   readonly client: string;
   readonly feed: string;
   readonly url: string;
-  /** When it got it. */
+  /** When it got it; 0 if it may only have found it by itself. */
   readonly got: number;
   /** When it was told to remove it (`isTold`), or removed it itself; 0 if it still has it. */
   readonly ended: number;
@@ -132,6 +132,7 @@ const MAX_RETRY_MS = 12 * HOUR_MS;
 /** A URL no longer leads here, or is dead, after this many looks in this time. */
 const PROOF = { looks: 3, ms: 72 * HOUR_MS };
 
+const NEVER = 0;
 const NEVER_LOOKED = { lookAt: 0, looks: 0, looksSince: 0, removed: null } as const;
 
 /** A user's tracked feeds, in memory. Changes are collected for the store. */
@@ -657,7 +658,7 @@ export class Moves {
         this.#setHolding({ ...newHolding(client, known.feed, url, sequence), isAgain: known.isTold });
       // If the response that told it to remove another URL was lost, it still has that.
       for (const each of mine)
-        if (each !== known && each.isTold && each.ended > from && each.got <= from)
+        if (each !== known && each.isTold && each.ended > from && each.got > NEVER && each.got <= from)
           this.#setHolding({ ...each, ended: 0, isTold: false, isSure: false });
       this.#resend(client, target);
     }
@@ -679,7 +680,7 @@ export class Moves {
     for (const [url, feed] of gone) {
       const known = this.#holdings.get(feed)?.get(client);
       if (known === undefined || known.ended === 0)
-        this.#setHolding({ ...(known ?? newHolding(client, feed, url, from)), ended, isTold: true });
+        this.#setHolding({ ...(known ?? newHolding(client, feed, url, NEVER)), ended, isTold: true });
     }
     return [...gone.keys()];
   }
