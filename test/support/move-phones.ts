@@ -69,6 +69,10 @@ export class Phone {
   /** Podcasts that the person has removed here under a URL that the app had found by itself: it may look like an echo. */
   readonly doubtful = new Set<number>();
   readonly #found = new Set<string>();
+  /** What it removed and added again before it could upload that. */
+  readonly #addedAgain = new Set<string>();
+  /** Podcasts of which it has followed a redirect that the server has never looked at. */
+  readonly unnoticed = new Set<number>();
   /** Positions that it uploads after it has lost their podcast. */
   readonly forgotten = new Set<string>();
   #echoes: string[] = [];
@@ -100,15 +104,16 @@ export class Phone {
     if (this.feeds.has(url)) return;
     this.feeds.set(url, new Map());
     this.add.add(url);
-    this.remove.delete(url);
+    if (this.remove.delete(url)) this.#addedAgain.add(url);
   }
 
   unsubscribe(url: string): void {
-    if (!this.feeds.delete(url)) return;
+    if (!this.#delete(url)) return;
     const podcast = podcastOf(url);
     if (this.urlsOf(podcast).every((each) => this.#found.has(each))) this.unsubscribed.add(podcast);
     if (this.#found.has(url)) this.doubtful.add(podcast);
-    if (!this.add.delete(url)) this.remove.add(url);
+    const isNew = this.add.delete(url) && !this.#addedAgain.has(url);
+    if (!isNew) this.remove.add(url);
   }
 
   play(url: string, episode: string, actedAt: number, position: number): void {
@@ -192,6 +197,7 @@ export class Phone {
       if (this.#observer.isLost()) return false;
       this.add.clear();
       this.remove.clear();
+      this.#addedAgain.clear();
       post = result.timestamp;
       if (this.kind.rewrites) this.#rewrite(result.rewritten);
     }
@@ -221,12 +227,17 @@ export class Phone {
     const before = this.podcasts;
     for (const url of add) if (!this.remove.has(url) && !this.feeds.has(url)) this.feeds.set(url, new Map());
     for (const url of remove) {
-      if (this.add.has(url) || !this.feeds.delete(url)) continue;
-      for (const { podcast, episode, position } of this.queue)
-        if (podcast === url) this.forgotten.add(`${episode} ${position}`);
+      if (this.add.has(url) || !this.#delete(url)) continue;
       if (this.kind.echoes) this.#echoes.push(url);
     }
     await this.#observer.received(this, { add, remove }, before);
+  }
+
+  /** With its positions, but not what is still to be uploaded. */
+  #delete(url: string): boolean {
+    for (const { podcast, episode, position } of this.queue)
+      if (podcast === url) this.forgotten.add(`${episode} ${position}`);
+    return this.feeds.delete(url);
   }
 
   async #upload(changes: FeedChanges, send: () => Promise<UploadResult>): Promise<UploadResult> {

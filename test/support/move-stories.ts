@@ -114,7 +114,12 @@ class Story implements Observer {
     const listed = await this.#listedPodcasts();
     const own = phone.podcasts;
     for (const podcast of before)
-      if (!own.has(podcast) && listed.has(podcast) && !add.some((url) => podcastOf(url) === podcast))
+      if (
+        !own.has(podcast) &&
+        listed.has(podcast) &&
+        !phone.unnoticed.has(podcast) &&
+        !add.some((url) => podcastOf(url) === podcast)
+      )
         this.#fault("told to lose a listed podcast", phone.key, podcast);
   }
 
@@ -193,6 +198,7 @@ class Story implements Observer {
           const to = this.#world.end(url);
           if (to === url || !this.#world.isAlive(to)) continue;
           phone.follow(url, to, this.#chance(2));
+          if (!this.#seen.has(to)) phone.unnoticed.add(podcastOf(url));
           this.#say(phone.key, "follows", url, "to", to);
         }
     },
@@ -310,10 +316,12 @@ class Story implements Observer {
 
   // What the server does by itself
 
-  async #fetch({ feedUrl }: Subscription): Promise<void> {
-    this.#seen.set(feedUrl, feedUrl);
+  async #fetch({ feedUrl, former_feed_urls = [] }: Subscription): Promise<void> {
     if (!this.#world.isAlive(feedUrl)) return;
     const url = this.#world.end(feedUrl);
+    // It knows only where the feed leads now.
+    const before = this.#seen.get(feedUrl) ?? feedUrl;
+    if (before !== feedUrl && !former_feed_urls.includes(before)) this.#seen.delete(before);
     this.#seen.set(url, url);
     this.#seen.set(feedUrl, url);
     const to = url === feedUrl ? {} : { to: { feed: keyOf(url), url } };
@@ -375,7 +383,7 @@ class Story implements Observer {
       const isKnown = (podcast: number) =>
         phone.urlsOf(podcast).every((url) => this.#seen.has(url) && !this.#others.has(url));
       const isMissing = (podcast: number) => !phone.podcasts.has(podcast) && !phone.doubtful.has(podcast);
-      const missing = [...podcasts].filter(isMissing);
+      const missing = [...podcasts].filter((podcast) => isMissing(podcast) && !phone.unnoticed.has(podcast));
       if (surplus.some(isKnown)) this.#fault("no convergence: not listed", phone.key, surplus);
       if (missing.length > 0) this.#fault("no convergence: not on the phone", phone.key, missing);
       for (const { feedUrl } of listed) {

@@ -138,6 +138,19 @@ export function describeMoves(engine: string, store: Store): void {
       assert.deepEqual(await late.poll(), { add: [A], remove: [B] });
     });
 
+    test("moves: the order to replace a URL is lost, and the move undone → removing the other URL removes nothing", async () => {
+      const { person, server, phone, list } = await start("phone");
+      await person.move(A, B);
+      await server.look(A, B, "elsewhere");
+      const lost = phone.since;
+      assert.deepEqual(await phone.poll(), { add: [B], remove: [A] });
+      await person.move(B, A);
+      phone.since = lost;
+      await phone.poll();
+      await phone.upload({ remove: [B] });
+      assert.deepEqual(await list(), [A]);
+    });
+
     test("moves: undone, and the other URL leads elsewhere → it can be subscribed as another podcast", async () => {
       const { person, server, list } = await start();
       await person.move(A, B);
