@@ -138,8 +138,12 @@ const NEVER_LOOKED = { lookAt: 0, looks: 0, looksSince: 0, removed: null } as co
 /** A user's tracked feeds, in memory. Changes are collected for the store. */
 export class Moves {
   readonly #list: ListOfFeeds;
+  /** What was found in the list since it last changed. */
+  readonly #listed = new Map<string, ListedFeed | undefined>();
   readonly #at: number;
-  readonly #urls: Map<string, FeedUrl>;
+  readonly #urls = new Map<string, FeedUrl>();
+  /** The feeds of `#urls`, by target. */
+  readonly #feedsOf = new Map<string, Set<string>>();
   /** By feed, then by client. */
   readonly #holdings = new Map<string, Map<string, Holding>>();
   readonly #refused: Set<string>;
@@ -165,7 +169,7 @@ export class Moves {
   constructor(list: ListOfFeeds, state: MovesState, at: number) {
     this.#list = list;
     this.#at = at;
-    this.#urls = new Map(state.urls.map((row) => [row.feed, row]));
+    for (const row of state.urls) this.#keepUrl(row);
     for (const holding of state.holdings) this.#clientsOf(holding.feed).set(holding.client, holding);
     this.#refused = new Set(state.refused.map(pairOf));
     this.#progress = state.progress;
@@ -191,7 +195,7 @@ export class Moves {
   /** The listed feed that a URL names: the one whose former URL it is. */
   findNamed(feed: string): string | undefined {
     const row = this.#urls.get(feed);
-    if (row === undefined || !row.isShown || this.#list.find(row.target) === undefined) return undefined;
+    if (row === undefined || !row.isShown || this.#find(row.target) === undefined) return undefined;
     return this.#isOther(row) ? undefined : row.target;
   }
 
@@ -205,7 +209,7 @@ export class Moves {
     const named = this.findNamed(feed);
     if (named !== undefined) return named;
     const row = this.#urls.get(feed);
-    if (row === undefined || this.#list.find(row.target) === undefined) return undefined;
+    if (row === undefined || this.#find(row.target) === undefined) return undefined;
     const isHeld = this.#holdings.get(feed)?.get(client)?.ended === 0;
     return isHeld || row.isSighted ? row.target : undefined;
   }
@@ -227,12 +231,19 @@ export class Moves {
   }
 
   #urlsOf(target: string): FeedUrl[] {
-    return [...this.#urls.values()].filter((row) => row.target === target);
+    return [...(this.#feedsOf.get(target) ?? [])].flatMap((feed) => this.#urls.get(feed) ?? []);
+  }
+
+  #find(feed: string): ListedFeed | undefined {
+    if (this.#listed.has(feed)) return this.#listed.get(feed);
+    const found = this.#list.find(feed);
+    this.#listed.set(feed, found);
+    return found;
   }
 
   #isLiving(feed: string): boolean {
     const row = this.#urls.get(feed);
-    return row !== undefined && row.leads !== "no" && this.#list.find(row.target) !== undefined;
+    return row !== undefined && row.leads !== "no" && this.#find(row.target) !== undefined;
   }
 
   #clientsOf(feed: string): Map<string, Holding> {
@@ -256,7 +267,7 @@ export class Moves {
     const sure = all.filter(({ isSure }) => isSure);
     const rows = sure.length > 0 ? sure : all;
     const best = rows.find(({ feed }) => feed === target) ?? rows.find(({ feed }) => this.#isLiving(feed)) ?? rows[0];
-    return best?.url ?? this.#list.find(target)?.feedUrl ?? this.#urls.get(target)?.url ?? "";
+    return best?.url ?? this.#find(target)?.feedUrl ?? this.#urls.get(target)?.url ?? "";
   }
 
   // Changes of the list
@@ -271,6 +282,7 @@ export class Moves {
    * that has lost this URL.
    */
   added(feed: string, url: string): string | undefined {
+    this.#listed.clear();
     const row = this.#urls.get(feed);
     if (row === undefined) return undefined;
     if (row.target === feed) {
@@ -278,7 +290,7 @@ export class Moves {
       this.#lookAtAll(feed);
       return undefined;
     }
-    if (this.#list.find(row.target) === undefined) {
+    if (this.#find(row.target) === undefined) {
       this.#rename(row.target, feed, url, "pending");
       return undefined;
     }
@@ -294,12 +306,13 @@ export class Moves {
   restorable(feed: string): Restorable | undefined {
     const row = this.#urls.get(feed);
     const self = row && this.#urls.get(row.target);
-    if (self?.removed == null || this.#list.find(self.feed) !== undefined) return undefined;
+    if (self?.removed == null || this.#find(self.feed) !== undefined) return undefined;
     return JSON.parse(self.removed) as Restorable;
   }
 
   /** To be called after a feed was removed from the list. */
   removed(feed: string, restorable: Restorable): void {
+    this.#listed.clear();
     const row = this.#urls.get(feed);
     if (row === undefined) return;
     for (const each of this.#urlsOf(feed)) this.#setUrl({ ...each, ...NEVER_LOOKED });
@@ -315,7 +328,8 @@ export class Moves {
     this.track(from);
     const loser = known !== undefined && known.target !== from ? known.target : undefined;
     this.#rename(from, to, url, leads);
-    return loser !== undefined && this.#list.find(loser) !== undefined ? loser : undefined;
+    this.#listed.clear();
+    return loser !== undefined && this.#find(loser) !== undefined ? loser : undefined;
   }
 
   /** To be called when the spelling of a current URL changes. */
@@ -326,7 +340,7 @@ export class Moves {
 
   #rename(from: string, to: string, url: string, leads: Leads): void {
     const known = this.#urls.get(to);
-    if (known !== undefined && known.target !== from && this.#list.find(known.target) === undefined)
+    if (known !== undefined && known.target !== from && this.#find(known.target) === undefined)
       for (const row of this.#urlsOf(known.target)) this.#setUrl({ ...row, target: from });
     const { sequence } = this.#list;
     const old = this.#urls.get(from);
@@ -345,6 +359,7 @@ export class Moves {
 
   /** To be called after `from` was removed, because it is the same podcast as `into`, which stays. */
   merged(from: string, into: string, leads: Leads = "pending"): void {
+    this.#listed.clear();
     this.track(from);
     this.track(into);
     const { sequence } = this.#list;
@@ -383,7 +398,7 @@ export class Moves {
       if (isHeld || row.currentAt > 0) this.#setUrl({ ...row, isSighted: false });
       else this.#deleteUrl(row.feed);
     }
-    if (to === undefined || this.#list.find(to.feed) !== undefined) return;
+    if (to === undefined || this.#find(to.feed) !== undefined) return;
     const known = this.#urls.get(to.feed);
     if (known?.target === feed && !known.isSighted) this.#setUrl({ ...known, isSighted: true });
     if (known !== undefined) return;
@@ -396,7 +411,7 @@ export class Moves {
   looked(feed: string, target: string, look: Look): void {
     const row = this.#urls.get(feed);
     if (row === undefined || row.leads === "self" || row.target !== target) return;
-    if (this.#list.find(target) === undefined) {
+    if (this.#find(target) === undefined) {
       this.#setUrl({ ...row, ...NEVER_LOOKED });
       return;
     }
@@ -425,7 +440,7 @@ export class Moves {
 
   /** From now on, it is written down what each client holds of this listed feed. */
   track(feed: string): void {
-    const listed = this.#list.find(feed);
+    const listed = this.#find(feed);
     if (this.#urls.get(feed)?.target === feed || listed === undefined) return;
     const { sequence, feedUrl } = listed;
     const self = { feed, url: feedUrl, target: feed, leads: "self", currentAt: sequence, formerAt: 0 } as const;
@@ -464,9 +479,7 @@ export class Moves {
 
   #urlsFor(client: string): Map<string, string> {
     const targets = [...new Set([...this.#urls.values()].map(({ target }) => target))];
-    const held = targets.filter(
-      (target) => this.#list.find(target) !== undefined && this.#held(client, target).length > 0,
-    );
+    const held = targets.filter((target) => this.#find(target) !== undefined && this.#held(client, target).length > 0);
     return new Map(held.map((target) => [target, this.urlFor(client, target)]));
   }
 
@@ -502,7 +515,7 @@ export class Moves {
   removalBy(client: string, feed: string): "nothing" | Removes | undefined {
     const row = this.#urls.get(feed);
     if (row === undefined) return undefined;
-    const target = this.#list.find(row.target) === undefined ? this.findFor(client, feed) : row.target;
+    const target = this.#find(row.target) === undefined ? this.findFor(client, feed) : row.target;
     const holding = this.#holdings.get(feed)?.get(client);
     if (target === undefined) {
       this.#end(client, feed);
@@ -545,12 +558,12 @@ export class Moves {
    * it does not have the feed now, and gets it again.
    */
   isEcho(client: string, feed: string): boolean {
-    const addedAt = this.#list.find(feed)?.sequence ?? 0;
+    const addedAt = this.#find(feed)?.sequence ?? 0;
     const isOwn = (each: Uploaded) => each.client === client && each.feed === feed && each.sequence >= addedAt;
     if (!this.#isReadded(client, feed)) return false;
     if (this.#uploaded.some(isOwn)) return false;
     this.track(feed);
-    const url = this.#list.find(feed)?.feedUrl ?? "";
+    const url = this.#find(feed)?.feedUrl ?? "";
     this.#list.sequence += 1;
     const { sequence } = this.#list;
     this.#setHolding({ ...newHolding(client, feed, url, sequence), ended: sequence, isTold: true });
@@ -567,7 +580,7 @@ export class Moves {
    */
   actedOn(client: string, feed: string, url: string): void {
     const row = this.#urls.get(feed);
-    if (row === undefined || this.#list.find(row.target) === undefined) return;
+    if (row === undefined || this.#find(row.target) === undefined) return;
     const { target } = row;
     const held = this.#held(client, target);
     if (this.#isLiving(feed) && held.length > 0 && this.#holdings.get(feed)?.has(client) !== true) {
@@ -604,13 +617,13 @@ export class Moves {
 
   /** A client may know a feed only from before it was tracked. If it is not listed, what it is told depends on the list. */
   #isTrackedFor(client: string, feed: string): boolean {
-    const isListed = this.#list.find(this.#urls.get(feed)?.target ?? "") !== undefined;
+    const isListed = this.#find(this.#urls.get(feed)?.target ?? "") !== undefined;
     return isListed || this.#holdings.get(feed)?.has(client) === true;
   }
 
   #listedTargets(): string[] {
     const targets = new Set([...this.#urls.values()].map(({ target }) => target));
-    return [...targets].filter((target) => this.#list.find(target) !== undefined);
+    return [...targets].filter((target) => this.#find(target) !== undefined);
   }
 
   /** What it holds now is what this response names, in the URLs that it had if they live. */
@@ -623,7 +636,7 @@ export class Moves {
       const best = this.urlFor(client, target);
       const holding = held.find(({ url }) => url === best);
       const feed = holding?.feed ?? target;
-      const url = holding?.url ?? this.#list.find(target)?.feedUrl ?? "";
+      const url = holding?.url ?? this.#find(target)?.feedUrl ?? "";
       add.push(url);
       named.set(feed, url);
     }
@@ -651,7 +664,7 @@ export class Moves {
         continue;
       }
       const [known] = mine.sort((one, other) => Number(one.ended > 0) - Number(other.ended > 0) || other.got - one.got);
-      const url = known?.url ?? this.#list.find(target)?.feedUrl ?? "";
+      const url = known?.url ?? this.#find(target)?.feedUrl ?? "";
       add.push(url);
       if (known === undefined) this.#setHolding(newHolding(client, target, url, sequence));
       else if (known.ended > 0)
@@ -673,7 +686,7 @@ export class Moves {
       if (known === undefined || this.#isLiving(feed) || (known.ended > 0 && known.ended <= from)) continue;
       gone.set(known.url, feed);
       const target = this.#urls.get(feed)?.target ?? "";
-      if (this.#list.find(target) !== undefined) continue;
+      if (this.#find(target) !== undefined) continue;
       for (const each of this.#urlsOf(target)) if (!this.#isOther(each)) gone.set(each.url, each.feed);
     }
     const ended = Math.max(this.#list.sequence, 1);
@@ -697,12 +710,24 @@ export class Moves {
   // Rows
 
   #setUrl(row: FeedUrl): void {
-    this.#urls.set(row.feed, row);
+    this.#dropUrl(row.feed);
+    this.#keepUrl(row);
     this.changedUrls.add(row.feed);
   }
 
-  #deleteUrl(feed: string): void {
+  #keepUrl(row: FeedUrl): void {
+    this.#urls.set(row.feed, row);
+    const feeds = this.#feedsOf.get(row.target) ?? new Set();
+    this.#feedsOf.set(row.target, feeds.add(row.feed));
+  }
+
+  #dropUrl(feed: string): void {
+    this.#feedsOf.get(this.#urls.get(feed)?.target ?? "")?.delete(feed);
     this.#urls.delete(feed);
+  }
+
+  #deleteUrl(feed: string): void {
+    this.#dropUrl(feed);
     this.changedUrls.add(feed);
   }
 

@@ -2,7 +2,14 @@ import type { UserId } from "../../accounts/caller.ts";
 import type { MovedFeed, Resend } from "../../apps/app-store.ts";
 import { actionFeedKey } from "../../apps/episode-actions.ts";
 import type { MovesScope } from "../../lists/list.ts";
-import { type FeedUrl, type Holding, Moves, type MovesState, type Progress } from "../../lists/moves.ts";
+import {
+  type FeedUrl,
+  type Holding,
+  Moves,
+  type MovesState,
+  type Progress,
+  type RefusedMove,
+} from "../../lists/moves.ts";
 import type { DueLook, LookStore } from "../../podcasts/look-store.ts";
 import {
   all,
@@ -16,6 +23,7 @@ import {
   type NewRow,
   run,
   together,
+  type Value,
   type Work,
   type Writes,
   write,
@@ -26,7 +34,7 @@ import { readCounter } from "./actions.ts";
  * How many URLs of tracked feeds a user has at most, and how many of them clients hold. Beyond that, the oldest are forgotten.
  * All are erased at once with the account.
  */
-const MAX_FEED_URLS = 10_000;
+const MAX_FEED_URLS = 4_000;
 const MAX_HOLDINGS = 50_000;
 const EXTRA_FORGOTTEN = 500;
 
@@ -146,14 +154,24 @@ export function* readMovedFeeds(user: UserId, client: string): Work<MovedFeed[]>
   }));
 }
 
-function* readHoldings(user: UserId, feeds: readonly string[], client: string | undefined): Work<Holding[]> {
-  const sql = `select client, feed, url, got, ended, is_told, is_sure, is_again from earmark.holdings
-    where user_id = $1 and feed = any($2)`;
+/** Of these feeds, or of all, if undefined: a statement for each would take long. */
+function* readHoldings(
+  user: UserId,
+  feeds: readonly string[] | undefined,
+  client: string | undefined,
+): Work<Holding[]> {
+  const values: (string | readonly Value[])[] = [];
+  let sql = `select client, feed, url, got, ended, is_told, is_sure, is_again from earmark.holdings where user_id = $1`;
+  if (client !== undefined) sql += ` and client = $${values.push(client) + 1}`;
+  if (feeds !== undefined) sql += ` and feed = any($${values.push(feeds.map(key)) + 1})`;
+  return (yield* all<HoldingRow>(sql, user, ...values)).map(toHolding);
+}
+
+function* readRefused(user: UserId, feeds: readonly string[] | undefined): Work<RefusedMove[]> {
+  const sql = "select feed, target from earmark.refused_moves where user_id = $1";
   const rows =
-    client === undefined
-      ? yield* all<HoldingRow>(sql, user, feeds.map(key))
-      : yield* all<HoldingRow>(`${sql} and client = $3`, user, feeds.map(key), client);
-  return rows.map(toHolding);
+    feeds === undefined ? yield* all(sql, user) : yield* all(`${sql} and feed = any($2)`, user, feeds.map(key));
+  return rows.map(({ feed, target }) => ({ feed: digitsOf(feed), target: digitsOf(target) }));
 }
 
 const NOTHING_MOVED: MovesState = { urls: [], holdings: [], refused: [], progress: [], uploaded: [], readded: [] };
@@ -163,14 +181,9 @@ export function* readMoves(user: UserId, { feeds, isOnlyUrls, client, removed }:
   const urls = yield* readUrls(user, feeds);
   if (isOnlyUrls && urls.length === 0) return NOTHING_MOVED;
   const known = urls.map(({ feed }) => feed);
-  const mentioned = [...new Set([...(feeds ?? []), ...known])];
   const [holdings, refused, progress, uploaded] = yield* together(
-    readHoldings(user, known, client),
-    all<{ feed: unknown; target: unknown }>(
-      "select feed, target from earmark.refused_moves where user_id = $1 and feed = any($2)",
-      user,
-      mentioned.map(key),
-    ),
+    readHoldings(user, feeds && known, client),
+    readRefused(user, feeds && [...new Set([...feeds, ...known])]),
     all<Progress>(
       `select client, sequence, start_sequence as "from" from earmark.sync_clients where user_id = $1 and kind = 'feeds'`,
       user,
@@ -187,7 +200,7 @@ export function* readMoves(user: UserId, { feeds, isOnlyUrls, client, removed }:
   return {
     urls,
     holdings,
-    refused: refused.map((row) => ({ feed: digitsOf(row.feed), target: digitsOf(row.target) })),
+    refused,
     progress,
     uploaded: uploaded.map((row) => ({ ...row, feed: digitsOf(row.feed) })),
     readded: client === undefined ? [] : readded.map((feed) => ({ client, feed })),
