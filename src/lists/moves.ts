@@ -663,16 +663,15 @@ export class Moves {
         for (const each of mine) if (!each.isSure && each.got > from) this.#deleteHolding(each);
         continue;
       }
-      const [known] = mine.sort((one, other) => Number(one.ended > 0) - Number(other.ended > 0) || other.got - one.got);
+      // If the response that told it to remove a URL was lost, it still has that.
+      const isUnconfirmed = ({ got, ended, isTold }: Holding) => isTold && ended > from && got > NEVER && got <= from;
+      mine.sort((one, other) => Number(one.ended > 0) - Number(other.ended > 0) || other.got - one.got);
+      const known = mine.find(isUnconfirmed) ?? mine[0];
       const url = known?.url ?? this.#find(target)?.feedUrl ?? "";
       add.push(url);
       if (known === undefined) this.#setHolding(newHolding(client, target, url, sequence));
       else if (known.ended > 0)
         this.#setHolding({ ...newHolding(client, known.feed, url, sequence), isAgain: known.isTold });
-      // If the response that told it to remove another URL was lost, it still has that.
-      for (const each of mine)
-        if (each !== known && each.isTold && each.ended > from && each.got > NEVER && each.got <= from)
-          this.#setHolding({ ...each, ended: 0, isTold: false, isSure: false });
       this.#resend(client, target);
     }
     return { add, remove: this.#tellRemovals(client, from) };
