@@ -228,6 +228,9 @@ export class Phone {
     for (const url of add) if (!this.remove.has(url) && !this.feeds.has(url)) this.feeds.set(url, new Map());
     for (const url of remove) {
       if (this.add.has(url) || !this.#delete(url)) continue;
+      // In the same sync it removes another URL of the podcast: as if the person had removed both.
+      const podcast = podcastOf(url);
+      if ([...this.remove].some((each) => podcastOf(each) === podcast)) this.unsubscribed.add(podcast);
       if (this.kind.echoes) this.#echoes.push(url);
     }
     await this.#observer.received(this, { add, remove }, before);

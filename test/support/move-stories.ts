@@ -118,6 +118,7 @@ class Story implements Observer {
         !own.has(podcast) &&
         listed.has(podcast) &&
         !phone.unnoticed.has(podcast) &&
+        !phone.unsubscribed.has(podcast) &&
         !add.some((url) => podcastOf(url) === podcast)
       )
         this.#fault("told to lose a listed podcast", phone.key, podcast);
