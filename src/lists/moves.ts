@@ -663,10 +663,12 @@ export class Moves {
         for (const each of mine) if (!each.isSure && each.got > from) this.#deleteHolding(each);
         continue;
       }
-      // If the response that told it to remove a URL was lost, it still has that.
-      const isUnconfirmed = ({ got, ended, isTold }: Holding) => isTold && ended > from && got > NEVER && got <= from;
       mine.sort((one, other) => Number(one.ended > 0) - Number(other.ended > 0) || other.got - one.got);
-      const known = mine.find(isUnconfirmed) ?? mine[0];
+      // If the response that told it to replace a URL was lost, it still has that, and not the other one.
+      const isUnconfirmed = ({ got, ended, isTold }: Holding) => isTold && ended > from && got > NEVER && got <= from;
+      const kept = mine.find(isUnconfirmed);
+      const known = kept ?? mine[0];
+      if (kept !== undefined) for (const each of mine) if (each.ended === 0 && !each.isSure) this.#deleteHolding(each);
       const url = known?.url ?? this.#find(target)?.feedUrl ?? "";
       add.push(url);
       if (known === undefined) this.#setHolding(newHolding(client, target, url, sequence));
