@@ -39,6 +39,7 @@ test("subscribe: 5,000 feeds → added in batches and listed in order", async ()
     role: null,
     createdAt: null,
     credential: null,
+    followMoves: true,
     counts: { subscriptions: 0, tokens: 0, sessions: 0 },
   });
   assert.equal(limits.operationsPerMinute, null);
@@ -216,6 +217,7 @@ test("token: account and base path → only its own list", async () => {
     issuer: null,
     role: "member",
     credential: { kind: "token", id, scope: "write" },
+    followMoves: true,
     counts: { subscriptions: 250, tokens: 1, sessions: 1 },
     limits: {
       operationsPerRequest: 10_000,
