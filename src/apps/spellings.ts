@@ -21,26 +21,29 @@ export async function readSpellings(
   return Map.groupBy(all, ({ normalizedUrl }) => normalizedUrl);
 }
 
-/** The spellings that are still to be recorded. */
+/** The spellings that are still to be recorded, and those that were recorded before. */
 export async function findUnrecorded(
   apps: AppStore,
   user: UserId,
   spellings: readonly Spelling[],
-): Promise<readonly Spelling[]> {
+): Promise<{ readonly unrecorded: readonly Spelling[]; readonly known: readonly Spelling[] }> {
   const recorded = await readSpellings(apps, user, [...new Set(spellings.map(({ normalizedUrl }) => normalizedUrl))]);
   const unrecorded: Spelling[] = [];
+  const known: Spelling[] = [];
+  const before = new Set([...recorded.values()].flat());
   await forEachInTurns(spellings, (spelling) => {
     const { normalizedUrl } = spelling;
-    const known = recorded.get(normalizedUrl) ?? [];
-    if (
-      isFull(known) ||
-      known.some(({ url, installation }) => url === spelling.url && installation === spelling.installation)
-    )
+    const all = recorded.get(normalizedUrl) ?? [];
+    const same = all.find(({ url, installation }) => url === spelling.url && installation === spelling.installation);
+    if (same !== undefined) {
+      if (before.delete(same)) known.push(spelling);
       return;
+    }
+    if (isFull(all)) return;
     unrecorded.push(spelling);
-    recorded.set(normalizedUrl, [...known, spelling]);
+    recorded.set(normalizedUrl, [...all, spelling]);
   });
-  return unrecorded;
+  return { unrecorded, known };
 }
 
 /** Whether no more spellings of a feed are recorded. */

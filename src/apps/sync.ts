@@ -77,6 +77,8 @@ interface UploadedFeeds {
 const BATCH = 1_000;
 /** Rows with feed URLs, which may be long. */
 const FEED_BATCH = 200;
+/** If an app uploads more feeds that are listed, it repeats its list, and no person has subscribed to them again. */
+const MAX_READDED = 20;
 /** How stale a device's `syncedAt` may be. */
 const TOUCH_MS = 5 * 60_000;
 
@@ -263,16 +265,15 @@ export class AppSync {
       if (refused.has(normalizedUrl)) rewritten.set(sent, "");
       else spellings.push({ normalizedUrl, url, installation: client, listSequence: Math.max(progress.after, 0) });
     });
-    const unrecorded = await findUnrecorded(this.#store.apps, user, spellings);
-    const isReused = (spelling: Spelling) => added.has(spelling.normalizedUrl) && !unrecorded.includes(spelling);
+    const { unrecorded, known } = await findUnrecorded(this.#store.apps, user, spellings);
     const record = {
       kind: "feeds",
       installation,
       progress,
       spellings: unrecorded,
-      reused: spellings.filter(isReused),
+      reused: known.filter(({ normalizedUrl }) => added.has(normalizedUrl)),
       // An app may have removed a feed of the list and added it again.
-      newFeeds: [...added.values(), ...(isWholeList ? [] : [...listed.values()].map(({ feedUrl }) => feedUrl))],
+      newFeeds: [...added.values(), ...(isWholeList || listed.size > MAX_READDED ? [] : feedUrlsOf(listed))],
     } as const;
     return { timestamp: await this.#recordSync(caller, record, state, at), rewritten: [...rewritten] };
   }
@@ -579,6 +580,10 @@ function withoutFeeds(page: FeedChangesPage, feeds: ReadonlySet<string>): FeedCh
 /** gPodder replaces its URLs by those that an upload returns. All others ignore them. */
 function replacesUrls({ app = "" }: Installation): boolean {
   return app.startsWith("mygpoclient/");
+}
+
+function feedUrlsOf(subscriptions: ReadonlyMap<string, Subscription>): string[] {
+  return [...subscriptions.values()].map(({ feedUrl }) => feedUrl);
 }
 
 function normalizedUrlOf(url: string): string {
