@@ -48,6 +48,7 @@ export type KeyedChange<Key> =
       readonly fallbackId?: Key;
       readonly feedUrl: string;
       readonly feed: Key;
+      readonly subscribedAt?: Date;
       readonly client?: string;
     })
   | (Omit<Update, "id" | "normalizedUrl"> & { readonly id: Key; readonly feed?: Key })
@@ -330,7 +331,13 @@ function add<Key>(
   if (isTooLong(details)) return { kind: "refused", code: "details-too-long" };
   const named = list.moves && findMoved(list, list.moves, change);
   if (named !== undefined) return { kind: "conflict", code: "already-subscribed", existingId: named.id };
-  const place = { sequence: list.sequence + 1, updateSequence: 0, feed, feedUrl, subscribedAt: at };
+  const place = {
+    sequence: list.sequence + 1,
+    updateSequence: 0,
+    feed,
+    feedUrl,
+    subscribedAt: change.subscribedAt?.getTime() ?? at,
+  };
   const item = { ...place, id, ...details, ...findRestorable(list, change) };
   const inserted = isFull ? undefined : insert(list, item, change);
   if (inserted !== undefined) return list.moves === undefined ? "added" : toResult(inserted);
@@ -428,8 +435,8 @@ function toResult<Key>({ sequence: _, updateSequence: __, feed: ___, ...result }
 /** The outcome of a change, from the result with its keys as text. */
 export function toOutcome(change: Change, result: ChangeResult<string>, at: Date, max: number): Outcome {
   if (result === "added") {
-    const { id, feedUrl } = change as Addition;
-    return toDone({ id, feedUrl, subscribedAt: at }, toStoredDetails(change as Addition));
+    const { id, feedUrl, subscribedAt = at } = change as Addition;
+    return toDone({ id, feedUrl, subscribedAt }, toStoredDetails(change as Addition));
   }
   switch (result.kind) {
     case "done": {

@@ -9,7 +9,7 @@ export interface Subscription extends Details {
   readonly subscribedAt: Date;
 }
 
-/** A subscription to add, without its timestamp, which the server sets. */
+/** A subscription to add. */
 export interface Addition extends Details {
   readonly kind: "add";
   readonly id: string;
@@ -18,6 +18,8 @@ export interface Addition extends Details {
   readonly feedUrl: string;
   /** From `readFeedUrl`: the same for all spellings of a feed's URL. */
   readonly normalizedUrl: string;
+  /** When the person subscribed; now unless given, as for a subscription that comes back or from another server. */
+  readonly subscribedAt?: Date;
   /** The app that adds it, if one does: a key of its installation. */
   readonly client?: string;
 }

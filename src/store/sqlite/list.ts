@@ -255,12 +255,14 @@ function toKeys(change: Change | MoveChange): KeyedChange<Uint8Array> {
     const { normalizedUrl, ...rest } = change;
     return { ...rest, id: idKey(change.id), ...(normalizedUrl === undefined ? {} : { feed: feedKey(normalizedUrl) }) };
   }
-  const { kind, id, fallbackId, feedUrl, normalizedUrl, client } = change;
+  const { kind, id, fallbackId, feedUrl, normalizedUrl, subscribedAt, client } = change;
   const keys = { kind, id: idKey(id), feedUrl, feed: feedKey(normalizedUrl) };
   // Most changes are additions without these.
-  if (fallbackId === undefined && client === undefined && !hasDetails(change)) return keys;
+  const isPlain = fallbackId === undefined && subscribedAt === undefined && client === undefined;
+  if (isPlain && !hasDetails(change)) return keys;
   return {
     ...keys,
+    ...(subscribedAt === undefined ? {} : { subscribedAt }),
     ...(client === undefined ? {} : { client }),
     ...(fallbackId === undefined ? {} : { fallbackId: idKey(fallbackId) }),
     ...detailsOf(change),

@@ -46,6 +46,14 @@ export function describeStore(engine: string, store: SubscriptionStore): void {
       assert.deepEqual(await store.page(user, { offset: 0, size: 25 }), { items: [kept], total: 1, sequence: 1 });
     });
 
+    test("add: with the time of subscribing → that one", async () => {
+      const user = newUser();
+      const given: Addition = { ...addition(1, "x"), subscribedAt: new Date("2020-02-29T12:00:00Z") };
+      const kept = { id: given.id, feedUrl: given.feedUrl, subscribedAt: given.subscribedAt };
+      assert.deepEqual((await add(user, given)).map(resultOf), [kept]);
+      assert.deepEqual(await findOne(store, user, given.id), kept);
+    });
+
     test("add: very long feed URLs → stored", async () => {
       const user = newUser();
       const long = {
