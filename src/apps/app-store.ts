@@ -101,6 +101,13 @@ export interface AppStore {
    * given.
    */
   actions(user: UserId, range: ActionRange): Promise<readonly StoredAction[]>;
+  /** Result N is the stored action of the same episode and kind as action N. */
+  findActions(user: UserId, actions: readonly KeyedAction[]): Promise<readonly (StoredAction | undefined)[]>;
+  /**
+   * Stores the actions that win over what is stored, and no others: no client still shows a position that loses. Result N
+   * is whether action N was stored.
+   */
+  importActions(caller: Caller, actions: readonly KeyedAction[], at: Date): Promise<readonly boolean[]>;
   /** `size` actions in order after the first `offset`, with the total; only those of one feed, if given. */
   actionPage(user: UserId, range: PageRange & { readonly feed: string | undefined }): Promise<ActionPage>;
   /** Whether the server follows proven moves by itself; true unless the user has changed it. */

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import {
   feedKeyOf,
+  isNewer,
   type KeyedAction,
   mergeActions,
   readAction,
@@ -112,6 +113,13 @@ test("merge: an undated action → wins over an action that a fast clock has dat
   const undated = read() ?? assert.fail();
   const { written, hasSupersededPlays } = merge([undated], stored(99, "08:00"), 7);
   assert.deepEqual([written[0]?.position, written[0]?.actedAt, hasSupersededPlays], [10, seconds("08:00"), false]);
+});
+
+test("merge: an undated action that repeats what is stored → nothing is written, however late", () => {
+  const undated = read() ?? assert.fail();
+  assert.deepEqual(merge([undated], stored(10, "02:00"), 7).written, []);
+  assert.equal(isNewer(undated, stored(10, "02:00")), false);
+  assert.equal(isNewer(undated, stored(11, "08:00")), true);
 });
 
 test("merge: other kinds that lose → nothing is written", () => {

@@ -112,7 +112,7 @@ export function mergeActions(
   for (const [index, sent] of uploads.entries()) {
     const key = keys[index] ?? "";
     const existing = written.get(key) ?? stored.get(key);
-    const upload = sent.isUndated && existing !== undefined ? { ...sent, actedAt: later(sent, existing) } : sent;
+    const upload = withTime(sent, existing);
     const isWinner = existing === undefined || replaces(upload, existing);
     if (!isWinner && isIgnored(upload, existing)) continue;
     if (existing !== undefined && existing.sequence <= sequence) replaced.add(existing.sequence);
@@ -122,6 +122,17 @@ export function mergeActions(
     written.set(key, { ...winner, sequence: last, superseded });
   }
   return { written, replaced: [...replaced], last, hasSupersededPlays };
+}
+
+/** Whether `mergeActions` stores this upload instead of the action that is stored. */
+export function isNewer(upload: KeyedAction, stored: StoredAction | undefined): boolean {
+  return stored === undefined || replaces(withTime(upload, stored), stored);
+}
+
+/** An upload without a valid time wins, unless it only repeats what is stored. */
+function withTime(upload: KeyedAction, stored: StoredAction | undefined): KeyedAction {
+  if (!upload.isUndated || stored === undefined) return upload;
+  return { ...upload, actedAt: differs(upload, stored) ? later(upload, stored) : stored.actedAt };
 }
 
 /** Whether a losing upload changes nothing: a repeated or older play, or any action that is not a play. */
@@ -138,7 +149,10 @@ function later(one: EpisodeAction, other: EpisodeAction): Date {
 /** Whether an uploaded action replaces the stored one. A repeated upload does not. */
 function replaces(upload: EpisodeAction, stored: EpisodeAction): boolean {
   const difference = upload.actedAt.getTime() - stored.actedAt.getTime();
-  if (difference !== 0) return difference > 0;
+  return difference === 0 ? differs(upload, stored) : difference > 0;
+}
+
+function differs(upload: EpisodeAction, stored: EpisodeAction): boolean {
   return COMPARED_MEMBERS.some((member) => upload[member] !== stored[member]);
 }
 

@@ -39,7 +39,8 @@ export interface ImportResult {
 export interface ImportOptions {
   /** Reports what would happen, and changes nothing. */
   readonly dryRun?: boolean;
-  readonly onProgress?: (done: number) => void;
+  /** Called after each transaction with the number of feeds so far, and the latest results. */
+  readonly onProgress?: (done: number, latest: readonly ImportResult[]) => void;
   /** Called after each transaction. */
   readonly onWritten?: (written: SequenceRange) => void;
   /** Called before each transaction; false ends the import. */
@@ -74,8 +75,9 @@ export async function importFeeds(
       skip === undefined ? toAddition(feedUrl, details) : ({ kind: "refused", code: skip } as const),
     );
     const outcomes = await applyAccepted(additions, isRejected, add);
-    results.push(...batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | ImportRefusal)));
-    onProgress?.(results.length);
+    const latest = batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | ImportRefusal));
+    results.push(...latest);
+    onProgress?.(results.length, latest);
     await yieldTurn();
   }
   return results;

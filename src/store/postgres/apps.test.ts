@@ -7,6 +7,7 @@ import { describeApps } from "../suites/apps.suite.ts";
 import { describeAppAccess } from "../suites/apps-access.suite.ts";
 import { describeAppLimits } from "../suites/apps-limits.suite.ts";
 import { describeAppRemovals } from "../suites/apps-removals.suite.ts";
+import { describeBringIn } from "../suites/bring-in.suite.ts";
 import { describeMoveStories } from "../suites/move-stories.suite.ts";
 import { describeMoves } from "../suites/moves.suite.ts";
 
@@ -24,5 +25,6 @@ describeAppLimits("PostgreSQL", store, {
   key: "lpad(n::text, 32, '0')::uuid",
 });
 describeMoves("PostgreSQL", store);
+describeBringIn("PostgreSQL", store);
 describeConvergence("PostgreSQL", store, runs(10));
 describeMoveStories("PostgreSQL", store, runs(5));

@@ -17,6 +17,7 @@ import {
 import { startProxy } from "../../../test/support/proxy.ts";
 import { NOBODY } from "../../accounts/account-store.ts";
 import { AccessRevoked, asUser, type Caller } from "../../accounts/caller.ts";
+import { readAction } from "../../apps/episode-actions.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { Addition, Outcome } from "../../lists/subscription.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
@@ -24,6 +25,7 @@ import type { Store } from "../shared/contract.ts";
 import type { Writes } from "../shared/database.ts";
 import { WRITES } from "../sql/writes.ts";
 import { credential, newAccountNamed } from "../suites/accounts-test-support.ts";
+import { play } from "../suites/apps-test-support.ts";
 
 const server = await sharedPostgres();
 const ANN = newAccountNamed("ann", { passwordHash: "hash", isCreatedByOperator: false });
@@ -205,6 +207,7 @@ interface UnrepeatableCase {
 
 const INVITATION = credential(NOBODY, { kind: "invitation", label: "bob", createdAt: NOW });
 const PASSKEY = credential(4_711, { kind: "passkey", passkey: { id: "key", publicKey: "public", counter: 1 } });
+const ACTION = readAction(play("1", 10), NOW) ?? assert.fail();
 const ROOT = { ...asUser(USER), requiresAdmin: true };
 /** In this order, on one account. */
 const UNREPEATABLE: Readonly<Record<string, UnrepeatableCase>> = {
@@ -244,6 +247,11 @@ const UNREPEATABLE: Readonly<Record<string, UnrepeatableCase>> = {
     result: true,
     repeated: false,
   },
+  importActions: {
+    write: ({ apps }) => apps.importActions(asUser(4_711), [ACTION], NOW),
+    result: [true],
+    repeated: [false],
+  },
   administer: {
     write: ({ administration }) => administration.change(ROOT, 4_711, "disable", NOW),
     result: "done",
@@ -270,10 +278,10 @@ for (const when of ["before", "after"] as const) {
       if (name === "replaceCounter") assert.equal(await store.accounts.addCredential(asUser(4_711), PASSKEY), "added");
       if (name === "forgetDevice") await store.apps.saveDevice(asUser(4_711), { key: "app", device: "phone" }, {}, NOW);
       const cut = proxy.cutAtCommit(when);
-      assert.equal(await write(store), result, name);
+      assert.deepEqual(await write(store), result, name);
       await cut;
       if (name === "replaceCounter") assert.deepEqual(await storedTimes(url), [{ used_at: 0, expires_at: 0 }]);
-      assert.equal(await write(other), repeated, `${name}, repeated`);
+      assert.deepEqual(await write(other), repeated, `${name}, repeated`);
     }
     const { entries } = await other.administration.auditLog({ offset: 0, size: 100 });
     assert.deepEqual(entries.map(({ action, target }) => `${action} ${target}`).sort(), [

@@ -4,6 +4,7 @@ import {
   type ActionKind,
   actionFeedKey,
   EXTRA_EVICTED,
+  isNewer,
   type KeyedAction,
   MAX_ACTIONS,
   mergeActions,
@@ -127,6 +128,23 @@ export function* addActions(user: UserId, actions: readonly KeyedAction[]): Work
   if (merged.written.size > 0) yield* evictActions(user, merged.last);
   // The client must be sent the position that won.
   return { kind: "upload", before, after: merged.hasSupersededPlays ? before : merged.last };
+}
+
+/** Result N is the stored action of the same episode and kind as action N. */
+export function* findStored(user: UserId, actions: readonly KeyedAction[]): Work<(StoredAction | undefined)[]> {
+  const { hasMoves } = yield* readCounter(user);
+  const keys = actionKeys(actions, hasMoves ? yield* readActionFeeds(user) : undefined);
+  const found = yield* findActions(user, keys);
+  return keys.map((actionKey) => found.get(actionKey));
+}
+
+/** Stores those that are newer than what is stored. Result N is whether action N was. */
+export function* importActions(user: UserId, actions: readonly KeyedAction[]): Work<boolean[]> {
+  const stored = yield* findStored(user, actions);
+  const isAdded = actions.map((action, index) => isNewer(action, stored[index]));
+  const added = actions.filter((_, index) => isAdded[index]);
+  if (added.length > 0) yield* addActions(user, added);
+  return isAdded;
 }
 
 /** The keys under which actions of feeds that have moved are stored, by the keys of all their URLs. */

@@ -12,12 +12,20 @@ import {
   type Spelling,
   type SyncRecord,
 } from "../../apps/app-store.ts";
-import { actionFeedKey, type StoredAction } from "../../apps/episode-actions.ts";
+import { actionFeedKey, type KeyedAction, type StoredAction } from "../../apps/episode-actions.ts";
 import type { SyncKind, SyncState } from "../../apps/marks.ts";
 import { feedKeyHex } from "../../lists/feed-url.ts";
 import { yieldTurn } from "../../util/turns.ts";
 import { all, type Database, digitsOf, get, insert, key, run, type Sql, type Work, write } from "../shared/database.ts";
-import { addActions, countActions, firstActionSequence, lastActionSequence, readActions } from "./actions.ts";
+import {
+  addActions,
+  countActions,
+  findStored,
+  firstActionSequence,
+  importActions,
+  lastActionSequence,
+  readActions,
+} from "./actions.ts";
 import { addDevice, DEVICE_WRITES, readDevices, touchDevice } from "./devices.ts";
 import { readState, readStateAtOnce, recordProgress } from "./marks.ts";
 import { MOVE_WRITES, readFollowsMoves, readMovedFeeds, readResends, resendActions } from "./moves.ts";
@@ -102,6 +110,10 @@ export const APP_WRITES = {
       return timestamp;
     },
   ),
+  importActions: write(
+    { locks: "list", operations: (actions: readonly KeyedAction[]) => actions.length },
+    ({ caller: { user } }, actions: readonly KeyedAction[]) => importActions(user, actions),
+  ),
 } as const;
 
 /**
@@ -139,6 +151,14 @@ export class SqlApps implements AppStore {
       if (found.length === limit) break;
     }
     return found;
+  }
+
+  findActions(user: UserId, actions: readonly KeyedAction[]): Promise<readonly (StoredAction | undefined)[]> {
+    return this.#database.read(() => findStored(user, actions), user);
+  }
+
+  importActions(caller: Caller, actions: readonly KeyedAction[], at: Date): Promise<readonly boolean[]> {
+    return this.#database.write(caller, at, "importActions", actions);
   }
 
   async actionPage(user: UserId, { offset, size, feed }: Parameters<AppStore["actionPage"]>[1]): Promise<ActionPage> {

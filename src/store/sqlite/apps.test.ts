@@ -9,6 +9,7 @@ import { describeApps } from "../suites/apps.suite.ts";
 import { describeAppAccess } from "../suites/apps-access.suite.ts";
 import { describeAppLimits } from "../suites/apps-limits.suite.ts";
 import { describeAppRemovals } from "../suites/apps-removals.suite.ts";
+import { describeBringIn } from "../suites/bring-in.suite.ts";
 import { describeMoveStories } from "../suites/move-stories.suite.ts";
 import { describeMoves } from "../suites/moves.suite.ts";
 
@@ -28,6 +29,7 @@ describeAppLimits("SQLite", store, {
   key: "cast(printf('%016d', n) as blob)",
 });
 describeMoves("SQLite", store);
+describeBringIn("SQLite", store);
 describeConvergence("SQLite", store, runs(20));
 describeMoveStories("SQLite", store, runs(30));
 describeFaults(store);

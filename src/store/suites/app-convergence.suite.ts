@@ -265,6 +265,8 @@ function bindApps({ apps }: Store): Store["apps"] {
     followsMoves: apps.followsMoves.bind(apps),
     changeFollowsMoves: apps.changeFollowsMoves.bind(apps),
     actions: apps.actions.bind(apps),
+    findActions: apps.findActions.bind(apps),
+    importActions: apps.importActions.bind(apps),
     devices: apps.devices.bind(apps),
     saveDevice: apps.saveDevice.bind(apps),
     changeDevice: apps.changeDevice.bind(apps),
