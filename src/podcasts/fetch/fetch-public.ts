@@ -16,7 +16,12 @@ export interface PublicRequest {
   readonly url: string;
   /** Its user name and password are sent only to its own origin, or to the same host upgraded to https. */
   readonly credentialsUrl: string;
+  /** GET unless given. */
+  readonly method?: string | undefined;
+  readonly body?: string | undefined;
   readonly headers: OutgoingHttpHeaders;
+  /** Whether to follow a redirect; every redirect unless given. One that is not followed is the response. */
+  readonly follows?: (from: URL, to: URL) => boolean;
   readonly limits: FetchLimits;
   readonly signal: AbortSignal;
 }
@@ -28,6 +33,8 @@ export interface PublicResponse {
   readonly url: URL;
   /** End of the unbroken run of permanent redirects at the start. */
   readonly permanentTarget: string | undefined;
+  /** Where the response redirects to, if that is not followed. */
+  readonly redirect: URL | undefined;
   /** Decoded. Throws when a limit is exceeded. */
   readonly body: AsyncIterable<Uint8Array>;
 }
@@ -52,7 +59,7 @@ const BLOCKED_PORTS = new Set(
  */
 export async function fetchPublic<Result>(
   connector: Connector,
-  { url, credentialsUrl, headers, limits, signal }: PublicRequest,
+  { url, credentialsUrl, method = "GET", body: content, headers, follows = () => true, limits, signal }: PublicRequest,
   use: (response: PublicResponse) => Promise<Result>,
 ): Promise<Result> {
   const controller = new AbortController();
@@ -62,11 +69,13 @@ export async function fetchPublic<Result>(
   const timer = setTimeout(() => controller.abort(new FetchError("timeout")), limits.totalMs);
   const run = async () => {
     const credentials = URL.parse(credentialsUrl);
-    const send = (to: URL) =>
-      sendRequest(to, connector, { ...headers, ...authorization(credentials, to) }, limits, controller);
-    const { response, url: last, permanentTarget } = await followRedirects(readUrl(url), credentials, send);
+    const send = (to: URL) => {
+      const own = { ...headers, ...authorization(credentials, to) };
+      return sendRequest(to, connector, { method, headers: own, content }, limits, controller);
+    };
+    const { response, ...found } = await followRedirects(readUrl(url), credentials, follows, send);
     const body = readBody(response, limits);
-    return use({ status: response.statusCode ?? 0, headers: response.headers, url: last, permanentTarget, body });
+    return use({ status: response.statusCode ?? 0, headers: response.headers, ...found, body });
   };
   try {
     return await abortable(run(), controller.signal);
@@ -103,11 +112,13 @@ interface FinalResponse {
   readonly response: IncomingMessage;
   readonly url: URL;
   readonly permanentTarget: string | undefined;
+  readonly redirect: URL | undefined;
 }
 
 async function followRedirects(
   first: URL,
   credentials: URL | null,
+  follows: (from: URL, to: URL) => boolean,
   send: (url: URL) => Promise<IncomingMessage>,
 ): Promise<FinalResponse> {
   const visited = new Set<string>();
@@ -119,9 +130,11 @@ async function followRedirects(
     visited.add(url.href);
     const response = await send(url);
     const status = response.statusCode ?? 0;
-    if (!REDIRECTS.includes(status)) return { response, url, permanentTarget };
+    if (!REDIRECTS.includes(status)) return { response, url, permanentTarget, redirect: undefined };
+    const next = readLocation(response.headers.location, url);
+    if (!follows(url, next)) return { response, url, permanentTarget, redirect: next };
     response.destroy();
-    url = readLocation(response.headers.location, url);
+    url = next;
     isPermanent &&= PERMANENT.includes(status);
     if (isPermanent) permanentTarget = withCredentials(url, credentials);
   }
@@ -167,16 +180,23 @@ function withCredentials(target: URL, credentials: URL | null): string {
   return url.href;
 }
 
+interface OutgoingRequest {
+  readonly method: string;
+  readonly headers: OutgoingHttpHeaders;
+  readonly content: string | undefined;
+}
+
 async function sendRequest(
   url: URL,
   connector: Connector,
-  headers: OutgoingHttpHeaders,
+  { method, headers, content }: OutgoingRequest,
   { connectMs, firstByteMs }: FetchLimits,
   controller: AbortController,
 ): Promise<IncomingMessage> {
   const socket = await withTimeout(connectMs, controller, connectPublic(url, connector, controller.signal));
   const options = {
     createConnection: () => socket,
+    method,
     path: url.pathname + url.search,
     headers: { host: url.host, ...headers, "accept-encoding": "gzip, br", connection: "close" },
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -190,7 +210,7 @@ async function sendRequest(
       .on("response", resolve)
       .on("upgrade", () => reject(new FetchError("malformed-response")))
       .on("error", onError)
-      .end();
+      .end(content);
   });
   return withTimeout(firstByteMs, controller, response);
 }

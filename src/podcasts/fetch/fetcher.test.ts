@@ -90,3 +90,87 @@ test("fetcher: shorter timeouts → timeout", async () => {
   const fetcher = create(undefined, { connectMs: 10_000, firstByteMs: 50, totalMs: 10_000 });
   assert.equal(reasonOf(await fetcher.fetchFeed({ url: `${url}/silent` })), "timeout");
 });
+
+const service = await serve({
+  "/actions": (_request, response) => {
+    const actions = Array.from({ length: 1_234 }, (_, index) => ({
+      podcast: `p${index}`,
+      position: index,
+      other: "x",
+    }));
+    const urls = [["a", "b"], "x".repeat(5_000)];
+    response.setHeader("set-cookie", ["other=1", "sessionid=abc; Path=/"]);
+    response.end(JSON.stringify({ actions, timestamp: 5, update_urls: urls }));
+  },
+  "/echo": (request, response) => {
+    const { method, headers } = request;
+    request.setEncoding("utf8").on("data", (body) => {
+      response.end(JSON.stringify({ method, body, authorization: headers.authorization }));
+    });
+  },
+  "/moved": (_request, response) => response.writeHead(302, { location: "/actions" }).end(),
+  "/elsewhere": (_request, response) => response.writeHead(301, { location: "http://127.0.0.2/x" }).end(),
+  "/secure": ({ headers }, response) => response.writeHead(301, { location: `https://${headers.host}/x` }).end(),
+  "/html": (_request, response) => response.end("<html>"),
+  "/blank": (_request, response) => response.end(" ".repeat(100_000)),
+  "/silent": () => undefined,
+});
+
+const REQUEST = { members: ["podcast", "position"], maxBytes: 1_000_000, timeoutMs: 10_000 };
+const callService = async (path: string, more: object = {}) => {
+  const items: { list: string; items: readonly unknown[] }[] = [];
+  const onItems = async (piece: (typeof items)[number]) => void items.push(piece);
+  const request = { ...REQUEST, url: service + path, ...more };
+  return { outcome: await fetcher.call(request, onItems, new AbortController().signal), items };
+};
+
+test("fetcher: another server's API → its lists in pieces, with the requested members, and the rest", async () => {
+  const { outcome, items } = await callService("/actions");
+  assert.ok(outcome.kind === "response");
+  const { bytes, ...rest } = outcome;
+  assert.deepEqual(rest, {
+    kind: "response",
+    status: 200,
+    url: `${service}/actions`,
+    redirect: undefined,
+    session: "abc",
+    document: { actions: [], timestamp: 5, update_urls: [] },
+  });
+  assert.ok(bytes > 50_000);
+  const actions = items.filter(({ list }) => list === "actions").flatMap((piece) => piece.items);
+  assert.equal(actions.length, 1_234);
+  assert.ok(items.every((piece) => piece.items.length <= 500));
+  assert.deepEqual(actions[7], { podcast: "p7", position: 7 });
+  assert.deepEqual(items.at(-1), { list: "update_urls", items: [false, false] });
+});
+
+test("fetcher: another server's API → method, headers and body are sent; only redirects within the host followed", async () => {
+  const headers = { authorization: "Basic x", "content-type": "text/plain" };
+  const echo = await callService("/echo", { method: "POST", body: "hello", headers });
+  assert.ok(echo.outcome.kind === "response");
+  assert.deepEqual(echo.outcome.document, { method: "POST", body: "hello", authorization: "Basic x" });
+  const moved = await callService("/moved");
+  assert.ok(moved.outcome.kind === "response");
+  assert.deepEqual([moved.outcome.status, moved.outcome.url], [200, `${service}/actions`]);
+  const post = await callService("/moved", { method: "POST" });
+  assert.ok(post.outcome.kind === "response");
+  assert.deepEqual([post.outcome.status, post.outcome.redirect], [302, `${service}/actions`]);
+  const elsewhere = await callService("/elsewhere");
+  assert.ok(elsewhere.outcome.kind === "response");
+  assert.deepEqual([elsewhere.outcome.status, elsewhere.outcome.redirect], [301, "http://127.0.0.2/x"]);
+  assert.deepEqual((await callService("/secure")).outcome, { kind: "failed", reason: "tls" });
+});
+
+test("fetcher: another server's API → no JSON, too large, slow, private: known without its text", async () => {
+  const html = await callService("/html");
+  assert.ok(html.outcome.kind === "response");
+  assert.deepEqual([html.outcome.document, html.items], [undefined, []]);
+  const failed = async (...args: Parameters<typeof callService>) => {
+    const { outcome } = await callService(...args);
+    return outcome.kind === "failed" ? outcome.reason : outcome.status;
+  };
+  assert.equal(await failed("/blank", { maxBytes: 50_000 }), "too-large");
+  assert.equal(await failed("/silent", { timeoutMs: 50 }), "timeout");
+  assert.equal(await failed("", { url: "http://10.0.0.1/" }), "not-public");
+  assert.equal(await failed("", { url: "http://127.0.0.1:22/" }), "bad-url");
+});

@@ -1,14 +1,9 @@
 import type { IncomingHttpHeaders } from "node:http";
-import { isDeviceId } from "../../../apps/app-store.ts";
-import {
-  ACTION_KINDS,
-  type ActionKind,
-  type EpisodeAction,
-  type UploadedAction,
-} from "../../../apps/episode-actions.ts";
+import { writeTimestamp } from "../../../apps/action-values.ts";
+import type { EpisodeAction, UploadedAction } from "../../../apps/episode-actions.ts";
+import { readUploadedAction } from "../../../apps/read-upload.ts";
 import { failure } from "../../../errors/catalog.ts";
-import { isObject } from "../../../util/is-object.ts";
-import { readSince, readTimestamp, readWholeNumber, writeTimestamp } from "./values.ts";
+import { readSince } from "./since.ts";
 
 /** Some apps upload their whole history in one request. */
 export const MAX_ACTIONS_BYTES = 32 * 1024 * 1024;
@@ -26,38 +21,6 @@ export function readActions(document: unknown): UploadedAction[] {
   if (document.length > max)
     throw failure("too-many-operations", { count: document.length, items: "episode actions", max, meta: { max } });
   return document.map(readUploadedAction).filter((action) => action !== undefined);
-}
-
-function readUploadedAction(item: unknown): UploadedAction | undefined {
-  if (!isObject(item)) return undefined;
-  const { podcast, episode, guid, device } = item;
-  const kind = readKind(item["action"]);
-  const actedAt = readActionTime(item["timestamp"]);
-  if (typeof podcast !== "string" || typeof episode !== "string" || kind === undefined || actedAt === "unreadable")
-    return undefined;
-  return {
-    podcast,
-    episode,
-    guid: typeof guid === "string" && guid !== "" ? guid : undefined,
-    device: typeof device === "string" && isDeviceId(device) ? device : undefined,
-    kind,
-    actedAt,
-    position: readWholeNumber(item["position"]),
-    started: readWholeNumber(item["started"]),
-    total: readWholeNumber(item["total"]),
-  };
-}
-
-const KINDS: ReadonlySet<string> = new Set(ACTION_KINDS);
-
-function readKind(value: unknown): ActionKind | undefined {
-  const kind = typeof value === "string" ? value.toLowerCase() : "";
-  return KINDS.has(kind) ? (kind as ActionKind) : undefined;
-}
-
-function readActionTime(value: unknown): Date | "unreadable" | undefined {
-  if (value === undefined || value === null || value === "") return undefined;
-  return readTimestamp(value) ?? "unreadable";
 }
 
 /**

@@ -31,7 +31,7 @@ import {
   writeFeedList,
   writeUploadResult,
 } from "./feeds.ts";
-import { readSince } from "./values.ts";
+import { readSince } from "./since.ts";
 
 /** More than enough: the document contains only a name and a type. */
 const MAX_DEVICE_BYTES = 16 * 1024;

@@ -1,5 +1,5 @@
+import { writeTimestamp } from "../../../apps/action-values.ts";
 import type { EpisodeAction } from "../../../apps/episode-actions.ts";
-import { writeTimestamp } from "../gpodder/values.ts";
 
 /** GNOME Podcasts needs `started`, `position` and `total` in every action, -1 if unknown; Podcini.X needs `playedDuration`. */
 export function toNextcloudAction(action: EpisodeAction): object {

@@ -15,7 +15,7 @@ import { anyQuery, type Call, type Method, type Route, route } from "../../wire/
 import type { AppBodyReaders } from "../app-bodies.ts";
 import { MAX_ACTIONS_BYTES, readActionsQuery } from "../gpodder/actions.ts";
 import { createSyncHandlers } from "../gpodder/routes.ts";
-import { readSince } from "../gpodder/values.ts";
+import { readSince } from "../gpodder/since.ts";
 import { toNextcloudAction } from "./actions.ts";
 import { readPollBody, readPollForm, writeAllowedLogin, writeOcsResponse, writeStartedLogin } from "./login.ts";
 

@@ -1,5 +1,3 @@
-import { failure } from "../../../errors/catalog.ts";
-
 /** The largest integer that every app can read. */
 const MAX_INTEGER = 2 ** 31 - 1;
 
@@ -51,13 +49,4 @@ function dayExists(date: string): boolean {
 /** UTC without a zone suffix: the form that most apps accept. */
 export function writeTimestamp(at: Date): string {
   return at.toISOString().slice(0, 19);
-}
-
-/** The query parameter `since`, a Unix time in seconds; 0 means from the beginning. Ignores other parameters. */
-export function readSince(query: string): number {
-  const text = new URLSearchParams(query).get("since")?.trim() ?? "";
-  if (text === "") return 0;
-  if (!/^\d{1,15}(\.\d*)?$/.test(text))
-    throw failure("invalid-query", { parameter: "since", reason: "must be a Unix time in seconds, or 0" });
-  return Math.floor(Number(text));
 }

@@ -1,7 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import type { RequestFailure } from "../../../errors/catalog.ts";
-import { readSince, readTimestamp, writeTimestamp } from "./values.ts";
+import { readTimestamp, writeTimestamp } from "./action-values.ts";
 
 test("timestamps: every form that apps send → the same second in UTC", () => {
   for (const text of [
@@ -73,23 +72,4 @@ test("timestamps: impossible date, other text or another number → undefined", 
 
 test("timestamps: written → without zone and fraction", () => {
   assert.equal(writeTimestamp(new Date("2024-07-01T10:00:00.999Z")), "2024-07-01T10:00:00");
-});
-
-test("since: missing, empty or 0 → from the beginning", () => {
-  for (const query of ["", "since=", "since=0", "other=1"]) assert.equal(readSince(query), 0);
-});
-
-test("since: seconds, even in the future or with a fraction → that second; given twice → the first", () => {
-  assert.equal(readSince("since=1719828000"), 1_719_828_000);
-  assert.equal(readSince("since=1719828000.75&since=5"), 1_719_828_000);
-  assert.equal(readSince("since=99999999999"), 99_999_999_999);
-});
-
-test("since: negative or not a decimal number → rejected", () => {
-  for (const text of ["-1", "abc", "1e9", "0x10", "NaN", "1,5"])
-    assert.throws(
-      () => readSince(`since=${text}`),
-      (error: RequestFailure) => error.error.status === 400,
-      text,
-    );
 });
