@@ -51,6 +51,7 @@ async function createData(server: TestServer): Promise<{ readonly Cookie: string
   for (const result of results) assert.ok("data" in result);
   const sight = { kind: "sight", feed: keyed("again").feed, to: keyed("seen") } as const;
   await server.store.move(asUser(user), sight, new Date());
+  await server.store.duplicates.dismiss(asUser(user), newId(), new Date());
   return { Cookie, user };
 }
 

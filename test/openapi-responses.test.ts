@@ -8,7 +8,7 @@ import { learn, subscribeTo, THIS_MACHINE } from "./support/fetching.ts";
 import { startDiscovery } from "./support/oidc-issuer.ts";
 import { DOCUMENT } from "./support/openapi.ts";
 import { administrationCases } from "./support/openapi-administration.ts";
-import { podcastCases, searchCases } from "./support/openapi-podcasts.ts";
+import { duplicateCases, podcastCases, searchCases } from "./support/openapi-podcasts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./support/server.ts";
 import { type Case, type Headers, signInCases } from "./support/sign-in-cases.ts";
 
@@ -346,8 +346,12 @@ test("responses: podcasts and their artwork → as documented", async () => {
   const site = await startFeeds();
   await run(server, "", searchCases(site.feed("/feed"), invalidDocuments));
   const quiet = await startServer(SETTINGS);
-  await subscribeTo(quiet.store, [url], LOCAL_USER);
+  const urls = [url, "http://127.0.0.1:9/other"];
+  await subscribeTo(quiet.store, urls, LOCAL_USER);
   await run(quiet, "", [["POST /v1/podcasts/{id}/refresh", 409, {}, undefined, `${self}/refresh`]]);
+  for (const each of urls) await learn(quiet.store, each, { podcastGuid: id });
+  const { json } = await quiet.call("GET", "/v1/duplicates");
+  await run(quiet, "", duplicateCases((json.data as { id: string }[])[0]?.id ?? ""));
 });
 
 test("responses: rate limits exceeded → as documented", async () => {

@@ -19,6 +19,8 @@ type AccountMethods = Omit<
   | "changes"
   | "events"
   | "removals"
+  | "duplicates"
+  | "dismissDuplicate"
   | "importOpml"
   | "exportOpml"
   | keyof AppMethods

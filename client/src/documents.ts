@@ -2,6 +2,7 @@ import { type ErrorObject, invalidResponse } from "./errors.ts";
 import type {
   Changes,
   Credential,
+  Duplicate,
   ImportReport,
   Me,
   Operation,
@@ -38,12 +39,17 @@ export interface AnyResource {
   readonly id: string;
   readonly attributes: object;
 }
+export interface DuplicateResource {
+  readonly id: string;
+  readonly attributes: Pick<Duplicate, "reason">;
+  readonly relationships: { readonly subscriptions: { readonly data: readonly { readonly id: string }[] } };
+}
 export interface ErrorResource extends Omit<ErrorObject, "status"> {
   readonly status: string;
 }
 interface ListDocument<Data> {
   readonly data: readonly (Data & {
-    readonly relationships?: { readonly podcast: { readonly data: { readonly id: string } } };
+    readonly relationships?: { readonly podcast?: { readonly data: { readonly id: string } } };
   })[];
   readonly included?: readonly AnyResource[];
   readonly links: { readonly prev: string | null; readonly next: string | null };
@@ -141,11 +147,15 @@ export function readPage<Data, Item>(
   // Never follow a link to another host: take only its query string.
   const queryOf = (link: string | null) => link?.replace(/^[^?]*/, "");
   return {
-    items: data.map((each) => reader(each, podcasts.get(each.relationships?.podcast.data.id ?? ""))),
+    items: data.map((each) => reader(each, podcasts.get(each.relationships?.podcast?.data.id ?? ""))),
     total: meta.total,
     prev: queryOf(links.prev),
     next: queryOf(links.next),
   };
+}
+
+export function readDuplicate({ id, attributes: { reason }, relationships }: DuplicateResource): Duplicate {
+  return { id: readId(id), reason, subscriptions: relationships.subscriptions.data.map((each) => readId(each.id)) };
 }
 
 export const NO_RESULT: ErrorObject = { status: 500, code: "invalid-response", title: "No Result" };

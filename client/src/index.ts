@@ -4,13 +4,14 @@ import {
   type AnyResource,
   readChanges,
   readDocument,
+  readDuplicate,
   readImport,
   readResource,
   readSubscription,
   type SubscriptionResource,
 } from "./documents.ts";
 import { watchState } from "./events.ts";
-import { fetchOne, fetchPage, iterateSubscriptions, MAX_PAGE_SIZE, pageQuery } from "./lists.ts";
+import { fetchAll, fetchOne, fetchPage, iterateSubscriptions, MAX_PAGE_SIZE, pageQuery } from "./lists.ts";
 import { applyOperations } from "./operations.ts";
 import { createFetch, createSend, type Send, sendDelete } from "./requests.ts";
 import { subscribe } from "./subscribe.ts";
@@ -21,6 +22,8 @@ export { guid } from "./guid.ts";
 export { openReplica, type Replica, type ReplicaOptions, type ReplicaStorage, type RunOptions } from "./replica.ts";
 export type { Refusal } from "./replica-queue.ts";
 export type * from "./types.ts";
+
+const DUPLICATES = "/v1/duplicates";
 
 export function createClient(options: ClientOptions): Client {
   const request = createFetch(options);
@@ -50,6 +53,10 @@ export function createClient(options: ClientOptions): Client {
 
     async refresh(id, { signal } = {}) {
       await send(`/v1/podcasts/${encodeURIComponent(id)}/refresh`, { method: "POST", signal });
+    },
+
+    async dismissDuplicate(id, options = {}) {
+      return sendDelete(send, DUPLICATES, id, options);
     },
 
     apply,
@@ -84,7 +91,10 @@ export function createClient(options: ClientOptions): Client {
 /** What reads the list and changes nothing. */
 function createListReads(
   send: Send,
-): Pick<Client, "subscriptions" | "page" | "get" | "podcast" | "find" | "changes" | "removals" | "exportOpml"> {
+): Pick<
+  Client,
+  "subscriptions" | "page" | "get" | "podcast" | "find" | "changes" | "removals" | "duplicates" | "exportOpml"
+> {
   return {
     subscriptions({ pageSize = MAX_PAGE_SIZE, include, signal } = {}) {
       return iterateSubscriptions(send, pageSize, include, signal);
@@ -121,6 +131,10 @@ function createListReads(
       return readDocument(text, ({ data }: { readonly data: readonly AnyResource[] }) =>
         data.map(readResource<Removal>),
       );
+    },
+
+    async duplicates({ signal } = {}) {
+      return fetchAll(send, DUPLICATES, 0, readDuplicate, signal);
     },
 
     async exportOpml({ signal } = {}) {

@@ -101,6 +101,15 @@ export type OperationResult =
   | { readonly outcome: "done"; readonly subscription: Subscription | null }
   | { readonly outcome: "refused"; readonly error: ErrorObject };
 
+/** Subscriptions that seem to be for the same podcast. */
+export interface Duplicate {
+  /** Derived from the ids of the subscriptions: a new member makes a new group. */
+  readonly id: string;
+  readonly reason: "same-guid" | "same-title-and-site";
+  /** Ids of subscriptions in the order of the list; at most 1,000. */
+  readonly subscriptions: readonly string[];
+}
+
 /** What changed after a state. Apply `removed` first. */
 export interface Changes {
   /** Subscriptions that were added or updated, as they are now. */
@@ -347,6 +356,10 @@ export interface Client extends AppMethods {
   changes(state?: string, options?: CallOptions & { readonly pageSize?: number | undefined }): Promise<Changes>;
   /** Subscriptions that were removed and not added again, newest first; at most 500. */
   removals(options?: CallOptions): Promise<Removal[]>;
+  /** Groups of subscriptions that may be one podcast. To merge two of them, pass `mergeInto` to `apply`. */
+  duplicates(options?: CallOptions): Promise<Duplicate[]>;
+  /** Says that these are different podcasts. Resolves to false if there is no such group. */
+  dismissDuplicate(id: string, options?: CallOptions): Promise<boolean>;
   /**
    * Yields the state of the list immediately and after each change, wherever it comes from. Reconnects automatically,
    * and polls while there is no stream. Throws only if the credentials are invalid or insufficient, or the signal is

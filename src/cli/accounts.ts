@@ -80,6 +80,7 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
       account: { ...account, followsMoves: await store.apps.followsMoves(account.user) },
       credentials,
       devices: await store.apps.devices(account.user),
+      dismissals: await store.duplicates.dismissals(account.user),
       actionPages: apps.everyAction(account.user),
       readSubscriptionCount: async () => (await store.page(account.user, { offset: 0, size: 1 })).total,
       subscriptionPages: subscriptionBatches(store, account.user),

@@ -6,6 +6,7 @@ import type { AccountStore } from "../accounts/account-store.ts";
 import type { AdministrationStore } from "../accounts/administration-store.ts";
 import type { AppStore } from "../apps/app-store.ts";
 import { readConfig } from "../config/config.ts";
+import type { DuplicateStore } from "../podcasts/duplicates.ts";
 import type { LookStore } from "../podcasts/look-store.ts";
 import type { PodcastStore } from "../podcasts/podcast-store.ts";
 import type { Store } from "../store/shared/contract.ts";
@@ -36,6 +37,7 @@ async function startBroken(failure: Error) {
     apps: {} as AppStore,
     podcasts: {} as PodcastStore,
     moves: {} as LookStore,
+    duplicates: {} as DuplicateStore,
   };
   const stream = new PassThrough();
   let log = "";

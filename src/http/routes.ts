@@ -9,6 +9,7 @@ import { createAppDataHandlers } from "./api/app-data.ts";
 import { createAppLoginHandlers } from "./api/app-logins.ts";
 import { createChangesHandler, createRemovalsHandler } from "./api/changes.ts";
 import { createCredentialHandlers } from "./api/credentials.ts";
+import { createDuplicateHandlers } from "./api/duplicates.ts";
 import { createEventsHandler } from "./api/events.ts";
 import { createFeedSearchHandler } from "./api/feed-searches.ts";
 import { createOpmlHandlers, requireImportFileType } from "./api/imports.ts";
@@ -140,10 +141,19 @@ function syncRoutes(services: Services): Route[] {
 
 function podcastRoutes(services: Services): Route[] {
   const podcasts = createPodcastHandlers(services);
+  const duplicates = createDuplicateHandlers(services);
   return [
     route("GET", "/v1/podcasts/:id", { access: "read", query: readPodcastQuery, run: podcasts.get }),
     route("GET", "/v1/podcasts/:id/artwork/:image", { access: "read", ignoresAccept: true, run: podcasts.artwork }),
     route("POST", "/v1/podcasts/:id/refresh", { access: "write", run: podcasts.refresh }),
+
+    route("GET", "/v1/duplicates", {
+      access: "read",
+      query: readPageQuery,
+      cost: costOfEverything,
+      run: duplicates.list,
+    }),
+    route("DELETE", "/v1/duplicates/:id", { access: "write", cost: costOfEverything, run: duplicates.dismiss }),
 
     route("POST", "/v1/feed-searches", {
       access: "write",

@@ -5,6 +5,7 @@ import { linkUser } from "../../src/accounts/linked-users.ts";
 import { isAccountRefusal } from "../../src/accounts/refusals.ts";
 import { Signatures } from "../../src/accounts/signatures.ts";
 import { startAppLogin } from "../../src/apps/logins.ts";
+import type { PodcastRecord } from "../../src/podcasts/podcast-store.ts";
 import type { Store } from "../../src/store/shared/contract.ts";
 import {
   ARTWORK,
@@ -13,6 +14,7 @@ import {
   type Clocked,
   type Credential,
   cookie,
+  DUPLICATE,
   EARLY,
   expectedStatus,
   feedOf,
@@ -138,7 +140,7 @@ export class AccessMatrix {
       newPasskey: () => createPasskey(port, { Host: "127.0.0.1", Cookie: session.cookie }),
     };
     this.#people.set(name, person);
-    const kinds = ["/v1/subscriptions/:id", SESSION, TOKEN, PASSKEY, IDENTITY, ...PODCASTS];
+    const kinds = ["/v1/subscriptions/:id", SESSION, TOKEN, PASSKEY, IDENTITY, DUPLICATE, ...PODCASTS];
     for (const url of kinds) await this.makeItem(person, url);
     await this.makeDevice(person);
     await this.#waitUntilUsed(person, [session.id, write.id, read.id]);
@@ -165,27 +167,45 @@ export class AccessMatrix {
     if (url === SESSION) return (await signIn(this.#port, who, { "User-Agent": mark, ...fromElsewhere() })).id;
     if (url === TOKEN) return (await newToken(this.#port, who, { label: mark, scope: "read" })).id;
     if (url === IDENTITY) return this.#linkUser(who);
+    if (url === DUPLICATE) return this.#newDuplicate(who);
     if (url === PASSKEY) {
       const body = await wayOf("/v1/passkeys", "POST").body?.(who, url);
       const headers = { Cookie: who.cookie, "Content-Type": PLAIN };
       return JSON.parse(bodyOf(await this.send("POST", "/v1/passkeys", headers, body))).data.id;
     }
+    const { id, feedUrl } = await this.#subscribe(who);
+    return PODCASTS.includes(url) ? this.#newPodcast(feedUrl, { title: mark }) : id;
+  }
+
+  async #subscribe(who: Person): Promise<{ readonly id: string; readonly feedUrl: string }> {
     const id = newId();
     const feedUrl = feedOf(who.name);
     const body = one("subscription", { id, attributes: { feed_url: feedUrl } });
     const headers = { ...bearer(who.writeToken), "Content-Type": PLAIN };
     assert.equal((await this.send("POST", "/v1/subscriptions", headers, body)).status, 201);
-    return PODCASTS.includes(url) ? this.#newPodcast(feedUrl, mark) : id;
+    return { id, feedUrl };
+  }
+
+  /** Two subscriptions to podcasts with one GUID. */
+  async #newDuplicate(who: Person): Promise<string> {
+    const known = { title: markOf(who.name), podcastGuid: newId() };
+    const pair = [await this.#subscribe(who), await this.#subscribe(who)];
+    for (const { feedUrl } of pair) await this.#newPodcast(feedUrl, known);
+    const path = "/v1/duplicates?page[size]=100";
+    const { data } = JSON.parse(bodyOf(await this.send("GET", path, bearer(who.writeToken))));
+    const isPair = ({ relationships }: { relationships: { subscriptions: { data: readonly { id: string }[] } } }) =>
+      relationships.subscriptions.data.some(({ id }) => id === pair[0]?.id);
+    return data.find(isPair).id;
   }
 
   /** As if the server had fetched the feed. */
-  async #newPodcast(feedUrl: string, title: string): Promise<string> {
+  async #newPodcast(feedUrl: string, known: Partial<PodcastRecord>): Promise<string> {
     const { podcasts } = this.#store;
     const [{ id } = { id: "" }] = await podcasts.find([feedUrl]);
     await createPodcast(this.#store, id, EARLY);
     const record = await podcasts.claim(id, EARLY, LATE);
     assert.ok(record !== undefined);
-    assert.ok(await podcasts.record(id, LATE, { ...record, title, artwork: ARTWORK.hash }, ARTWORK));
+    assert.ok(await podcasts.record(id, LATE, { ...record, ...known, artwork: ARTWORK.hash }, ARTWORK));
     return id;
   }
 

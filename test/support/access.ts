@@ -71,6 +71,7 @@ export const markOf = (name: string) => `of-${name}`;
 export const feedOf = (name: string) => `https://feeds.example/${markOf(name)}/${newId()}`;
 export const PODCASTS = ["/v1/podcasts/:id", "/v1/podcasts/:id/artwork/:image", "/v1/podcasts/:id/refresh"];
 export const ARTWORK = { hash: "0123456789abcdef".repeat(2), small: Buffer.from("s"), large: Buffer.from("l") };
+export const DUPLICATE = "/v1/duplicates/:id";
 export const SESSION = "/v1/sessions/:id";
 export const TOKEN = "/v1/tokens/:id";
 export const PASSKEY = "/v1/passkeys/:id";
@@ -149,6 +150,8 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   "/v1/podcasts/:id/artwork/:image": { GET: { access: "read", status: 200 } },
   // The server of the test does not fetch feeds.
   "/v1/podcasts/:id/refresh": { POST: { access: "write", status: 409 } },
+  "/v1/duplicates": { GET: { access: "read", status: 200 } },
+  "/v1/duplicates/:id": { DELETE: { access: "write", status: 204, restore: replace(DUPLICATE) } },
   "/v1/feed-searches": {
     POST: {
       access: "write",

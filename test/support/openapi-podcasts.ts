@@ -24,6 +24,21 @@ export function podcastCases(self: string, image: string): readonly Case[] {
   ];
 }
 
+/** Requests about the group of duplicates with this id. */
+export function duplicateCases(id: string): readonly Case[] {
+  const html = { Accept: "text/html" };
+  const [list, dismiss, self] = ["GET /v1/duplicates", "DELETE /v1/duplicates/{id}", `/v1/duplicates/${id}`];
+  return [
+    [list, 200, {}, undefined, "/v1/duplicates?page[size]=1"],
+    [list, 400, {}, undefined, "/v1/duplicates?page[size]=0"],
+    [list, 406, html],
+    [dismiss, 400, {}, undefined, "/v1/duplicates/1"],
+    [dismiss, 404, {}],
+    [dismiss, 406, html, undefined, self],
+    [dismiss, 204, {}, undefined, self],
+  ];
+}
+
 /** Searches for the feeds of a page at `url`. */
 export function searchCases(url: string, invalidDocuments: InvalidDocuments): readonly Case[] {
   const search = "POST /v1/feed-searches";

@@ -309,4 +309,13 @@ export const MIGRATIONS: readonly string[] = [
   update earmark.feed_spellings as f set list_sequence = l.sequence
     from earmark.lists as l where l.user_id = f.user_id and l.sequence > 0;
   `,
+  // What a person decides about duplicates.
+  `
+  create table earmark.dismissed_duplicates (
+    user_id bigint not null,
+    id uuid not null,
+    dismissed_at bigint not null,
+    primary key (user_id, id)
+  );
+  `,
 ];

@@ -15,6 +15,7 @@ import { type ChangeResult, type KeyedChange, toOutcome, toTold } from "../../li
 import type { ItemBatch, OnChange, Page } from "../../lists/list-store.ts";
 import type { Told } from "../../lists/moves.ts";
 import type { Change, MoveChange, Outcome, RemovedSubscription, Subscription } from "../../lists/subscription.ts";
+import type { DuplicateStore } from "../../podcasts/duplicates.ts";
 import type { LookStore } from "../../podcasts/look-store.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
@@ -30,6 +31,7 @@ import { WriteQueue } from "../shared/write-queue.ts";
 import { SqlAccounts } from "../sql/accounts.ts";
 import { SqlAdministration } from "../sql/administration.ts";
 import { SqlApps } from "../sql/apps.ts";
+import { SqlDuplicates } from "../sql/duplicates.ts";
 import { SqlMoves } from "../sql/moves.ts";
 import { SqlPodcasts } from "../sql/podcasts.ts";
 import { distribute } from "./cluster.ts";
@@ -71,6 +73,7 @@ class PostgresStore implements Store {
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
   readonly moves: LookStore;
+  readonly duplicates: DuplicateStore;
   readonly connections: () => ConnectionCounts;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
@@ -92,6 +95,7 @@ class PostgresStore implements Store {
     this.apps = new SqlApps(database);
     this.podcasts = podcasts;
     this.moves = new SqlMoves(database);
+    this.duplicates = new SqlDuplicates(database);
     this.connections = () => postgres.connections;
   }
 

@@ -2,6 +2,7 @@ import type { AccountStore } from "../../accounts/account-store.ts";
 import type { AdministrationStore } from "../../accounts/administration-store.ts";
 import type { AppStore } from "../../apps/app-store.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
+import type { DuplicateStore } from "../../podcasts/duplicates.ts";
 import type { LookStore } from "../../podcasts/look-store.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { StoreSample } from "./size.ts";
@@ -13,6 +14,7 @@ export interface Store extends SubscriptionStore {
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
   readonly moves: LookStore;
+  readonly duplicates: DuplicateStore;
   /** Reads the accounts and the lists with the lowest user ids, at most `size` of each. */
   sample(size: number): Promise<StoreSample>;
   /** Connections to a database server; undefined for an engine without one. */

@@ -266,6 +266,17 @@ export const TABLES: readonly Table[] = [
     deletion: "at-once",
     distributedBy: "user_id",
   },
+  {
+    name: "dismissed_duplicates",
+    columns: [
+      ["user_id", "number"],
+      ["id", "key"],
+      ["dismissed_at", "number"],
+    ],
+    keyColumns: 2,
+    deletion: "at-once",
+    distributedBy: "user_id",
+  },
   // Without artwork, and without what refers to it or to the last response: after a restore, all feeds are due.
   {
     name: "podcasts",

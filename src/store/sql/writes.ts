@@ -1,6 +1,7 @@
 import { ACCOUNT_WRITES } from "./accounts.ts";
 import { ADMINISTRATION_WRITES } from "./administration.ts";
 import { APP_WRITES } from "./apps.ts";
+import { DUPLICATE_WRITES } from "./duplicates.ts";
 import { LEASE_WRITES } from "./leases.ts";
 import { PODCAST_WRITES } from "./podcasts.ts";
 
@@ -10,5 +11,6 @@ export const WRITES = {
   ...ADMINISTRATION_WRITES,
   ...APP_WRITES,
   ...PODCAST_WRITES,
+  ...DUPLICATE_WRITES,
   ...LEASE_WRITES,
 } as const;

@@ -317,4 +317,13 @@ export const MIGRATIONS: readonly string[] = [
   update feed_spellings set list_sequence =
     coalesce((select sequence from lists where lists.user_id = feed_spellings.user_id), 0);
   `,
+  // What a person decides about duplicates.
+  `
+  create table dismissed_duplicates (
+    user_id integer not null,
+    id blob not null,
+    dismissed_at integer not null,
+    primary key (user_id, id)
+  ) strict, without rowid;
+  `,
 ];

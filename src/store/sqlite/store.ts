@@ -9,6 +9,7 @@ import { toOutcome, toTold } from "../../lists/list.ts";
 import type { ItemBatch, OnChange, Page } from "../../lists/list-store.ts";
 import type { Told } from "../../lists/moves.ts";
 import type { Change, MoveChange, RemovedSubscription, Subscription } from "../../lists/subscription.ts";
+import type { DuplicateStore } from "../../podcasts/duplicates.ts";
 import type { LookStore } from "../../podcasts/look-store.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
@@ -25,6 +26,7 @@ import { WriteQueue } from "../shared/write-queue.ts";
 import { SqlAccounts } from "../sql/accounts.ts";
 import { SqlAdministration } from "../sql/administration.ts";
 import { SqlApps } from "../sql/apps.ts";
+import { SqlDuplicates } from "../sql/duplicates.ts";
 import { SqlMoves } from "../sql/moves.ts";
 import { SqlPodcasts } from "../sql/podcasts.ts";
 import { WRITES } from "../sql/writes.ts";
@@ -71,6 +73,7 @@ class SqliteStore implements Store {
   readonly apps: AppStore;
   readonly podcasts: PodcastStore;
   readonly moves: LookStore;
+  readonly duplicates: DuplicateStore;
   readonly connections = undefined;
   readonly #reader: Reader;
   readonly #writer: GroupWriter;
@@ -97,6 +100,7 @@ class SqliteStore implements Store {
     this.apps = new SqlApps(database);
     this.podcasts = podcasts;
     this.moves = new SqlMoves(database);
+    this.duplicates = new SqlDuplicates(database);
   }
 
   async change(caller: Caller, changes: readonly Change[], at: Date): ReturnType<Store["change"]> {

@@ -65,6 +65,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
         "holdings",
         "resends",
         "refused_moves",
+        "dismissed_duplicates",
         "podcasts",
         "audit_log",
       ]);

@@ -49,6 +49,7 @@ test("account export: list in batches of any size → one complete document", as
     account: ANN,
     credentials: [TOKEN],
     devices: [PHONE],
+    dismissals: [{ id: "g", dismissedAt: NOW }],
     readSubscriptionCount: async () => 3,
     subscriptionPages: subscriptionPages(),
     actionPages: actionPages(),
@@ -56,18 +57,19 @@ test("account export: list in batches of any size → one complete document", as
   for await (const chunk of writeAccountExport(everything, "/p")) text += chunk;
   const { jsonapi, data } = JSON.parse(text);
   assert.deepEqual(jsonapi, { version: "1.1" });
-  assert.deepEqual(data.slice(0, 3), [
+  assert.deepEqual(data.slice(0, 4), [
     ownAccountResource(ANN, "/p"),
     credentialResource(TOKEN, "/p"),
     deviceResource(PHONE, 3, "/p"),
+    { type: "duplicate", id: "g", attributes: { dismissed_at: NOW.toISOString() } },
   ]);
   assert.deepEqual(
-    data.slice(3, 6).map(({ type, id, links }: { type: string; id: string; links: object }) => [type, id, links]),
+    data.slice(4, 7).map(({ type, id, links }: { type: string; id: string; links: object }) => [type, id, links]),
     ["a", "b", "c"].map((id) => ["subscription", id, { self: `/p/v1/subscriptions/${id}` }]),
   );
   assert.deepEqual(
     data
-      .slice(6)
+      .slice(7)
       .map(({ type, id, attributes }: { type: string; id: string; attributes: { position: number } }) => [
         type,
         id,

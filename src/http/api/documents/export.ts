@@ -3,8 +3,10 @@ import type { Device } from "../../../apps/app-store.ts";
 import type { StoredAction } from "../../../apps/episode-actions.ts";
 import { PLAIN } from "../../../jsonapi/media-type.ts";
 import type { Subscription } from "../../../lists/subscription.ts";
+import type { Dismissal } from "../../../podcasts/duplicates.ts";
 import { credentialResource, type OwnAccount, ownAccountResource } from "./accounts.ts";
 import { deviceResource, writeAction } from "./apps.ts";
+import { dismissalResource } from "./duplicates.ts";
 import { writeSubscriptionResource } from "./resource.ts";
 
 /** All of a user's data. Long lists are read page by page. */
@@ -12,6 +14,8 @@ interface AccountExport {
   readonly account: OwnAccount;
   readonly credentials: readonly Credential[];
   readonly devices: readonly Device[];
+  /** Groups of subscriptions that are not duplicates. */
+  readonly dismissals: readonly Dismissal[];
   /** Reads the number of subscriptions, which is an attribute of every device resource. */
   readonly readSubscriptionCount: () => Promise<number>;
   readonly subscriptionPages: AsyncIterable<readonly Subscription[]>;
@@ -20,7 +24,7 @@ interface AccountExport {
 
 /** The chunks of one document. */
 export async function* writeAccountExport(
-  { account, credentials, devices, readSubscriptionCount, subscriptionPages, actionPages }: AccountExport,
+  { account, credentials, devices, dismissals, readSubscriptionCount, subscriptionPages, actionPages }: AccountExport,
   basePath: string,
 ): AsyncGenerator<string> {
   const total = devices.length === 0 ? 0 : await readSubscriptionCount();
@@ -28,6 +32,7 @@ export async function* writeAccountExport(
     ownAccountResource(account, basePath),
     ...credentials.map((credential) => credentialResource(credential, basePath)),
     ...devices.map((device) => deviceResource(device, total, basePath)),
+    ...dismissals.map(dismissalResource),
   ];
   yield `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"data":[${own.map((item) => JSON.stringify(item)).join(",\n")}`;
   for await (const page of subscriptionPages)
