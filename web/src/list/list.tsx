@@ -71,6 +71,7 @@ export function ListView({ loadPodcastComponents }: ListViewProps) {
       {status === "failed" && <ErrorMessage text={words.list.failed} onAction={reconnect} />}
       {status === "loading" && total === 0 && <p class="muted">{words.loading}</p>}
       {status === "ready" && total === 0 && <EmptyList />}
+      {status === "ready" && total > 1 && loaded && <loaded.DuplicateHint />}
       {total > 0 && <SearchableList items={items} hidden={hidden} />}
       {loaded && opened && <loaded.Panel key={opened.id} subscription={opened} />}
     </>

@@ -14,6 +14,7 @@ export interface PodcastComponents {
   readonly GroupHead: ComponentType<{ readonly group: Group }>;
   readonly StatusMark: ComponentType<{ readonly status: Podcast["status"] }>;
   readonly RenameForm: ComponentType<{ readonly subscription: Subscription }>;
+  readonly DuplicateHint: ComponentType;
   readonly Panel: ComponentType<{ readonly subscription: Subscription }>;
 }
 

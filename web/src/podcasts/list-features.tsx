@@ -12,6 +12,7 @@ import { startLoading } from "./loader.ts";
 import "../styles/podcasts.css";
 
 export { BulkActions } from "./bulk-actions.tsx";
+export { DuplicateHint } from "./duplicates.tsx";
 export { Panel } from "./panel.tsx";
 export { RenameForm } from "./rename-form.tsx";
 

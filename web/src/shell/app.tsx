@@ -23,10 +23,11 @@ const MENU = {
   apps: lazyView(async () => (await import("../apps/apps.tsx")).AppsView),
   account: lazyView(async () => (await import("../accounts/account.tsx")).AccountView),
 };
-const VIEWS: Readonly<Record<keyof typeof MENU | "appLogin" | "people" | "removed", View>> = {
+const VIEWS: Readonly<Record<keyof typeof MENU | "appLogin" | "people" | "removed" | "duplicates", View>> = {
   ...MENU,
   people: lazyView(async () => (await import("../accounts/administration.tsx")).AdministrationView),
   removed: lazyView(async () => (await import("../list/removed.tsx")).RemovedView),
+  duplicates: lazyView(async () => (await import("../podcasts/duplicates.tsx")).DuplicatesView),
   appLogin: lazyView(async () => (await import("../apps/app-login.tsx")).AppLoginView),
 };
 type ViewName = keyof typeof VIEWS;
@@ -36,7 +37,7 @@ function readView(): ViewName {
   if (accountMode !== "off" && appLoginId.value !== undefined) return "appLogin";
   const name = location.hash.slice(1);
   if (name === "account" && accountMode === "off") return "list";
-  if (name === "removed") return name;
+  if (name === "removed" || name === "duplicates") return name;
   if (name === "people" && accountMode !== "off") return "people";
   return Object.hasOwn(MENU, name) ? (name as keyof typeof MENU) : "list";
 }
@@ -125,6 +126,7 @@ export function App() {
     appLogin: words.appLogin.title,
     people: words.administration.title,
     removed: words.list.recent,
+    duplicates: words.duplicates.title,
   };
   const viewTitle = titles[view];
   const title = isSignedIn ? viewTitle : words.account.signIn;
