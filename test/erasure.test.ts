@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { asUser, type UserId } from "../src/accounts/caller.ts";
 import { feedKeyHex } from "../src/lists/feed-url.ts";
-import { DELETED } from "../src/store/shared/keys.ts";
+import { DELETED, linkKey } from "../src/store/shared/keys.ts";
 import { type Row, TABLES } from "../src/store/shared/tables.ts";
 import { readAll } from "../src/store/suites/archive.suite.ts";
 import { basic, newUser } from "./support/http-accounts.ts";
@@ -11,8 +11,15 @@ import { add, newId, operate, startServer, type TestServer } from "./support/ser
 const url = (name: string) => `https://${name}.example/feed`;
 const keyed = (name: string) => ({ feed: feedKeyHex(`${name}.example/feed`), url: url(name) });
 
+interface Data {
+  readonly Cookie: string;
+  readonly user: UserId;
+  /** Of a link. */
+  readonly secret: string;
+}
+
 /** An account with rows in every table that users have rows in. Returns its session. */
-async function createData(server: TestServer): Promise<{ readonly Cookie: string; readonly user: UserId }> {
+async function createData(server: TestServer): Promise<Data> {
   const { name, Authorization, Cookie } = await newUser(server);
   const headers = { Authorization };
   const call: TestServer["call"] = (method, path, options) =>
@@ -49,10 +56,14 @@ async function createData(server: TestServer): Promise<{ readonly Cookie: string
     { op: "remove", ref: { type: "subscription", id: removed } },
   ]);
   for (const result of results) assert.ok("data" in result);
+  const secret = newId();
+  const link = { id: newId(), user, secret, kind: "list", title: "t", language: "en", folder: "f" } as const;
+  const more = { except: [newId()], ownTitles: true, createdAt: new Date() };
+  assert.equal(await server.store.links.add(asUser(user), { ...link, ...more }), "added");
   const sight = { kind: "sight", feed: keyed("again").feed, to: keyed("seen") } as const;
   await server.store.move(asUser(user), sight, new Date());
   await server.store.duplicates.dismiss(asUser(user), newId(), new Date());
-  return { Cookie, user };
+  return { Cookie, user, secret };
 }
 
 const USER_TABLES = TABLES.filter(({ columns }) => columns[0]?.[0] === "user_id");
@@ -73,6 +84,10 @@ test("erasure: an account is deleted → no table has a row of it, others keep t
     [DELETED],
   );
   for (const [name, rows] of Object.entries(others)) assert.deepEqual(rows, [], name);
+  assert.deepEqual(
+    (all["link_users"] ?? []).map(([key]) => key),
+    [linkKey(bob.secret)],
+  );
   const { erasures, ...kept } = rowsOf(bob.user);
   assert.deepEqual(erasures, []);
   for (const [name, rows] of Object.entries(kept)) assert.ok(rows.length > 0, `no rows in ${name}`);

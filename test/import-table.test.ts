@@ -33,11 +33,13 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "src/podcasts/artwork/artwork-child.ts": "sharp node:fs",
   "src/apps": "src/accounts src/lists src/util node:crypto",
   "src/account-imports": "src/accounts src/apps src/lists",
+  "src/alerts": "src/accounts src/podcasts",
+  "src/links": "src/accounts src/util",
   "src/opml": "src/accounts src/lists src/podcasts entities/decode htmlparser2 node:buffer node:util",
   // Texts of errors name limits of lists.
   "src/errors": "src/lists",
   "src/store": `
-    src/accounts src/apps src/lists src/podcasts src/util pg node:crypto node:events node:fs node:net node:os
+    src/accounts src/alerts src/apps src/links src/lists src/podcasts src/util pg node:crypto node:events node:fs node:net node:os
     node:path node:sqlite node:timers/promises node:url node:worker_threads`,
   "src/jsonapi": "src/errors src/util secure-json-parse node:buffer",
   "src/http/wire": `

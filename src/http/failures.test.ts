@@ -4,8 +4,10 @@ import { after, test } from "node:test";
 import { ATOMIC, add, callServer, newId } from "../../test/support/server.ts";
 import type { AccountStore } from "../accounts/account-store.ts";
 import type { AdministrationStore } from "../accounts/administration-store.ts";
+import type { AlertStore } from "../alerts/alert-store.ts";
 import type { AppStore } from "../apps/app-store.ts";
 import { readConfig } from "../config/config.ts";
+import type { LinkStore } from "../links/link-store.ts";
 import type { DuplicateStore } from "../podcasts/duplicates.ts";
 import type { LookStore } from "../podcasts/look-store.ts";
 import type { PodcastStore } from "../podcasts/podcast-store.ts";
@@ -36,6 +38,8 @@ async function startBroken(failure: Error) {
     administration: {} as AdministrationStore,
     apps: {} as AppStore,
     podcasts: {} as PodcastStore,
+    alerts: {} as AlertStore,
+    links: {} as LinkStore,
     moves: {} as LookStore,
     duplicates: {} as DuplicateStore,
   };

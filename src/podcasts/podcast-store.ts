@@ -26,6 +26,8 @@ export interface Podcast {
   readonly movedTo: string | undefined;
   /** Time of the last fetch; undefined before the first. */
   readonly checkedAt: Date | undefined;
+  /** The feed asks not to be listed (`itunes:block`), as private feeds do. */
+  readonly isBlocked: boolean;
 }
 
 /** How the last fetches failed. */
@@ -44,6 +46,8 @@ export interface PodcastRecord {
   readonly statusSince: number;
   readonly movedTo: string | null;
   readonly checkedAt: number;
+  /** 1 if the feed asks not to be listed. */
+  readonly isBlocked: number;
   /** URL of the image in the feed, and when it was last fetched. */
   readonly artworkUrl: string | null;
   readonly artworkAt: number;
@@ -81,6 +85,7 @@ export function newRecord(at: number): PodcastRecord {
     statusSince: at,
     movedTo: null,
     checkedAt: 0,
+    isBlocked: 0,
     artworkUrl: null,
     artworkAt: 0,
     etag: null,
@@ -114,6 +119,7 @@ export function toPodcast(id: string, record: PodcastRecord | undefined): Podcas
     statusSince: toDate(record?.statusSince),
     movedTo: record?.movedTo ?? undefined,
     checkedAt: toDate(record?.checkedAt),
+    isBlocked: record?.isBlocked === 1,
   };
 }
 

@@ -9,6 +9,8 @@ export interface FeedMetadata {
   readonly artworkUrl?: string;
   /** The feed's own claim that it has moved (`itunes:new-feed-url`). */
   readonly newFeedUrl?: string;
+  /** Present if the feed asks not to be listed (`itunes:block`). */
+  readonly block?: string;
 }
 
 export interface FeedRequest {

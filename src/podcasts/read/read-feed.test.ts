@@ -50,6 +50,16 @@ const EXPECTED: FeedMetadata = {
   newFeedUrl: "https://b.example/feed",
 };
 
+test("feeds: itunes:block of the channel → present only if it says yes", () => {
+  const blockOf = (text: string) => read(rss(`<title>t</title>${text}<item/>`))?.block;
+  for (const text of ["Yes", "yes", " YES\n", "true", "<![CDATA[Yes]]>"])
+    assert.equal(blockOf(`<itunes:block>${text}</itunes:block>`), "yes", text);
+  for (const text of ["No", "", "no, yes", "yesterday"])
+    assert.equal(blockOf(`<itunes:block>${text}</itunes:block>`), undefined, text);
+  assert.equal(blockOf("<item><itunes:block>yes</itunes:block></item>"), undefined);
+  assert.equal(blockOf("<block>yes</block>"), undefined);
+});
+
 test("feeds: RSS in chunks of any size → the same metadata, without credentials", () => {
   for (const chunkBytes of [1, 2, 3, 7, 64, 16_384])
     assert.deepEqual(read(FULL, { chunkBytes }), EXPECTED, `${chunkBytes}`);

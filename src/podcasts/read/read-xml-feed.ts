@@ -40,6 +40,7 @@ const TEXTS = new Map<string, RankedField>([
   ["dc:language", ["language", 2]],
   ["podcast:guid", ["podcastGuid", 1]],
   ["itunes:new-feed-url", ["newFeedUrl", 1]],
+  ["itunes:block", ["block", 1]],
   ["image/url", ["artworkUrl", 3]],
   ["logo", ["artworkUrl", 4]],
   ["icon", ["artworkUrl", 5]],
@@ -288,6 +289,8 @@ export function cleanValue(field: Field, text: string, base: URL): string | unde
       return toPlainText(text, 300);
     case "description":
       return toPlainText(text, 4_000);
+    case "block":
+      return /^\s*(?:yes|true)\s*$/i.test(text) ? "yes" : undefined;
     case "language":
       return toLanguage(text);
     case "podcastGuid":

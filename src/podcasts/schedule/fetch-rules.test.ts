@@ -130,6 +130,14 @@ describe("status", () => {
 });
 
 describe("metadata", () => {
+  test("metadata: a feed that asks not to be listed → blocked until it is read without that", () => {
+    const blocked = [0, read({ title: "T", block: "yes" })] as const;
+    assert.equal(after(OK).isBlocked, 0);
+    assert.equal(after(blocked).isBlocked, 1);
+    assert.equal(after(blocked, [1, unchanged()], [2, http(500)]).isBlocked, 1);
+    assert.equal(after(blocked, [1, read({ title: "T" })]).isBlocked, 0);
+  });
+
   test("metadata: empty or missing values → known ones stay; new ones replace them", () => {
     const { title, author, description } = after(OK, [1, read({ title: "", description: "D" })]);
     assert.deepEqual([title, author, description], ["T", "A", "D"]);

@@ -139,6 +139,7 @@ function applySuccess(
     podcastGuid: metadata.podcastGuid || record.podcastGuid,
     artworkUrl: metadata.artworkUrl || record.artworkUrl,
     newFeedUrl: metadata.newFeedUrl || null,
+    isBlocked: metadata.block === undefined ? 0 : 1,
     etag,
     lastModified,
     needsUserAgentSuffix: needsUserAgentSuffix ? 1 : 0,

@@ -13,7 +13,7 @@ export const DISTRIBUTED_TABLES: readonly (readonly [table: string, column: stri
   ["artwork", "feed"],
 ];
 /** Small tables of which every node has a copy. */
-export const REFERENCE_TABLES = ["schema", "epoch"];
+export const REFERENCE_TABLES = ["schema", "epoch", "last_backup"];
 
 interface ClusterTable {
   readonly name: string;

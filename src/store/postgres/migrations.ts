@@ -309,7 +309,7 @@ export const MIGRATIONS: readonly string[] = [
   update earmark.feed_spellings as f set list_sequence = l.sequence
     from earmark.lists as l where l.user_id = f.user_id and l.sequence > 0;
   `,
-  // What a person decides about duplicates.
+  // Duplicates, links with the user of each secret, what alerts are computed from, feeds that ask not to be listed.
   `
   create table earmark.dismissed_duplicates (
     user_id bigint not null,
@@ -317,5 +317,44 @@ export const MIGRATIONS: readonly string[] = [
     dismissed_at bigint not null,
     primary key (user_id, id)
   );
+
+  create table earmark.links (
+    user_id bigint not null,
+    id uuid not null,
+    created_at bigint not null,
+    own_titles bigint not null,
+    secret text not null,
+    kind text not null,
+    title text,
+    folder text,
+    language text not null,
+    excluded text,
+    primary key (user_id, id)
+  );
+
+  create table earmark.link_users (
+    key uuid primary key,
+    user_id bigint not null
+  );
+
+  create table earmark.sign_ins (
+    user_id bigint not null,
+    id uuid not null,
+    first_at bigint not null,
+    last_at bigint not null,
+    kind text not null,
+    label text not null,
+    primary key (user_id, id)
+  );
+
+  create table earmark.last_backup (
+    one bigint primary key,
+    made_at bigint not null
+  );
+
+  alter table earmark.devices add column sync_week bigint not null default 0;
+  alter table earmark.devices add column sync_weeks bigint not null default 0;
+  alter table earmark.podcasts add column is_blocked bigint not null default 0;
+  update earmark.podcasts set etag = null, last_modified = null;
   `,
 ];

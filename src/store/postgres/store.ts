@@ -1,7 +1,9 @@
 import type { AccountStore } from "../../accounts/account-store.ts";
 import type { AdministrationStore } from "../../accounts/administration-store.ts";
 import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
+import type { AlertStore } from "../../alerts/alert-store.ts";
 import type { AppStore } from "../../apps/app-store.ts";
+import type { LinkStore } from "../../links/link-store.ts";
 import type { ChangeRows, ListPosition } from "../../lists/changes.ts";
 import {
   DETAIL_COLUMNS,
@@ -30,8 +32,10 @@ import type { StoreSample } from "../shared/size.ts";
 import { WriteQueue } from "../shared/write-queue.ts";
 import { SqlAccounts } from "../sql/accounts.ts";
 import { SqlAdministration } from "../sql/administration.ts";
+import { SqlAlerts } from "../sql/alerts.ts";
 import { SqlApps } from "../sql/apps.ts";
 import { SqlDuplicates } from "../sql/duplicates.ts";
+import { SqlLinks } from "../sql/links.ts";
 import { SqlMoves } from "../sql/moves.ts";
 import { SqlPodcasts } from "../sql/podcasts.ts";
 import { distribute } from "./cluster.ts";
@@ -70,7 +74,9 @@ class PostgresStore implements Store {
   readonly epoch: Uint8Array;
   readonly accounts: AccountStore;
   readonly administration: AdministrationStore;
+  readonly alerts: AlertStore;
   readonly apps: AppStore;
+  readonly links: LinkStore;
   readonly podcasts: PodcastStore;
   readonly moves: LookStore;
   readonly duplicates: DuplicateStore;
@@ -92,7 +98,9 @@ class PostgresStore implements Store {
     const podcasts = new SqlPodcasts(database);
     this.accounts = new SqlAccounts(database, (ids) => podcasts.eraseIfUnused(ids));
     this.administration = new SqlAdministration(database);
+    this.alerts = new SqlAlerts(database);
     this.apps = new SqlApps(database);
+    this.links = new SqlLinks(database);
     this.podcasts = podcasts;
     this.moves = new SqlMoves(database);
     this.duplicates = new SqlDuplicates(database);

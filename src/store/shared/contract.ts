@@ -1,6 +1,8 @@
 import type { AccountStore } from "../../accounts/account-store.ts";
 import type { AdministrationStore } from "../../accounts/administration-store.ts";
+import type { AlertStore } from "../../alerts/alert-store.ts";
 import type { AppStore } from "../../apps/app-store.ts";
+import type { LinkStore } from "../../links/link-store.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { DuplicateStore } from "../../podcasts/duplicates.ts";
 import type { LookStore } from "../../podcasts/look-store.ts";
@@ -11,7 +13,9 @@ import type { StoreSample } from "./size.ts";
 export interface Store extends SubscriptionStore {
   readonly accounts: AccountStore;
   readonly administration: AdministrationStore;
+  readonly alerts: AlertStore;
   readonly apps: AppStore;
+  readonly links: LinkStore;
   readonly podcasts: PodcastStore;
   readonly moves: LookStore;
   readonly duplicates: DuplicateStore;

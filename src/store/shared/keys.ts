@@ -51,6 +51,11 @@ export function leaseKey(name: string): string {
   return shortDigest(`lease ${name}`);
 }
 
+/** The key by which a secret link is found, in hexadecimal. */
+export function linkKey(secret: string): string {
+  return shortDigest(`link ${secret}`);
+}
+
 /** Hashing to text and decoding it takes two thirds of the time of hashing to bytes. */
 function shortHash(text: string): Buffer {
   return Buffer.from(shortDigest(text), "hex");

@@ -10,7 +10,7 @@ import { digitsOf, key, type Row, type Value } from "./database.ts";
 import { feedKey, idOfKey } from "./keys.ts";
 import type { Finding } from "./options.ts";
 
-/** The columns of a record: the property that each stores, and whether clients see it. */
+/** The columns of a record: the property that each stores, and whether it belongs to `Podcast`. */
 const COLUMNS: Readonly<Record<string, { readonly property: keyof PodcastRecord; readonly isPublic?: true }>> = {
   title: { property: "title", isPublic: true },
   author: { property: "author", isPublic: true },
@@ -27,6 +27,7 @@ const COLUMNS: Readonly<Record<string, { readonly property: keyof PodcastRecord;
   artwork_at: { property: "artworkAt" },
   etag: { property: "etag" },
   last_modified: { property: "lastModified" },
+  is_blocked: { property: "isBlocked", isPublic: true },
   needs_suffix: { property: "needsUserAgentSuffix" },
   next_at: { property: "nextAt" },
   not_before: { property: "notBefore" },
@@ -58,6 +59,7 @@ export interface PublicRow {
   readonly status_since: number;
   readonly moved_to: string | null;
   readonly checked_at: number;
+  readonly is_blocked: number;
 }
 
 /** Reads only what clients see, to save time: this is most of the work for a page with podcasts. */
@@ -76,6 +78,7 @@ export function toPublicPodcast(id: string, row: PublicRow | undefined): Podcast
     statusSince: new Date(row.status_since),
     movedTo: row.moved_to ?? undefined,
     checkedAt: row.checked_at === 0 ? undefined : new Date(row.checked_at),
+    isBlocked: row.is_blocked === 1,
   };
 }
 

@@ -69,6 +69,6 @@ export function* admit(
   if ((locks === "list" && list?.sequence === DELETED) || !hasAccess(caller, at)) throw new AccessRevoked();
 }
 
-const ADD_LIST = "insert into earmark.lists (user_id, sequence, total) values ($1, 0, 0) on conflict do nothing";
+export const ADD_LIST = "insert into earmark.lists (user_id, sequence, total) values ($1, 0, 0) on conflict do nothing";
 const ADD_LIST_OF_ACCOUNT = `insert into earmark.lists (user_id, sequence, total)
   select user_id, 0, 0 from earmark.accounts where user_id = $1 on conflict do nothing`;

@@ -46,6 +46,7 @@ import {
   listCredentials,
   USER_OF_CREDENTIAL,
 } from "./credentials.ts";
+import { deleteLinks } from "./links.ts";
 
 /** Pause between two steps of an erasure. Another process, which polls for the lock every millisecond, gets it then. */
 const ERASING_PAUSE_MS = 3;
@@ -120,6 +121,7 @@ function* deleteAccount({ caller, at }: { caller: Caller; at: number }, user: Us
   yield* insert("erasures", { user_id: user, remaining });
   yield* run(`update earmark.lists set sequence = ${DELETED}, total = 0 where user_id = $1`, user);
   yield* deleteCredentials(user);
+  yield* deleteLinks(user);
   for (const table of tablesByDeletion("at-once")) yield* run(`delete from earmark.${table} where user_id = $1`, user);
   yield* run("delete from earmark.names where key = $1", keyOfName(account.name, account.issuer));
   yield* addAuditEntry("account-deleted", referenceOf(account), caller.actor, at);

@@ -18,6 +18,7 @@ import { yieldTurn } from "../../util/turns.ts";
 import { all, type Context, type Database, get, has, idOf, run, type Work, write } from "../shared/database.ts";
 import { addAuditEntry } from "./audit.ts";
 import { switchCredentials } from "./credentials.ts";
+import { deleteLinks } from "./links.ts";
 import { NEVER, toDate } from "./times.ts";
 
 export interface AccountRow {
@@ -61,6 +62,7 @@ function* administer({ caller, at }: Context, user: UserId, action: AdminAction)
     next.disabledAt?.getTime() ?? NEVER,
   );
   if (action === "disable" || action === "enable") yield* switchCredentials(user, action);
+  if (action === "disable") yield* deleteLinks(user);
   yield* addAuditEntry(ADMIN_ACTIONS[action], referenceOf(account), caller.actor, at);
   return "done";
 }

@@ -25,6 +25,7 @@ import {
 } from "../shared/database.ts";
 import { bytesOf } from "../shared/keys.ts";
 import { logCredential } from "./audit.ts";
+import { recordSignIn } from "./sign-ins.ts";
 import { NEVER, toDate } from "./times.ts";
 
 const COLUMNS =
@@ -195,6 +196,7 @@ export const CREDENTIAL_WRITES = {
       if (excess > 0) yield* deleteLeastUsed(user, kind, excess);
       if (!(yield* has(CLAIM, bytesOf(hash), user))) return "gone";
       yield* insert("credentials", toRow(credential, hash));
+      yield* recordSignIn(credential);
       yield* logCredential("created", credential, caller.actor, at);
       return "added";
     },

@@ -1,4 +1,5 @@
 import type { UserId } from "../../accounts/caller.ts";
+import { MAX_SYNC_WEEKS } from "../../alerts/alert-store.ts";
 import {
   type Device,
   type DeviceChanges,
@@ -7,6 +8,13 @@ import {
   MAX_DEVICES,
 } from "../../apps/app-store.ts";
 import { all, run, type Work, write } from "../shared/database.ts";
+
+const DAY_MS = 24 * 60 * 60_000;
+
+/** The number of a calendar week in UTC, which begins on Monday. The first day of 1970 was a Thursday. */
+function weekOf(at: number): number {
+  return Math.floor((at / DAY_MS + 3) / 7);
+}
 
 /** In the order of their ids. */
 export function* readDevices(user: UserId): Work<Device[]> {
@@ -40,14 +48,19 @@ export function* touchDevice(
 ): Work<void> {
   if (id === undefined || caption === undefined) return;
   yield* run(
-    `insert into earmark.devices as d (user_id, id, caption, type, app, synced_at) values ($1, $2, $3, 'other', $4, $5)
+    `insert into earmark.devices as d (user_id, id, caption, type, app, synced_at, sync_week, sync_weeks)
+     values ($1, $2, $3, 'other', $4, $5, $6, 1)
      on conflict (user_id, id) do update set synced_at = greatest(d.synced_at, excluded.synced_at),
-       app = coalesce(nullif(excluded.app, ''), d.app)`,
+       app = coalesce(nullif(excluded.app, ''), d.app),
+       sync_weeks = case when d.sync_week < excluded.sync_week and d.sync_weeks < ${MAX_SYNC_WEEKS}
+         then d.sync_weeks + 1 else d.sync_weeks end,
+       sync_week = greatest(d.sync_week, excluded.sync_week)`,
     user,
     id,
     caption,
     app,
     at,
+    weekOf(at),
   );
   yield* run(
     `delete from earmark.devices where user_id = $1 and id in (

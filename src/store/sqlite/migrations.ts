@@ -317,7 +317,7 @@ export const MIGRATIONS: readonly string[] = [
   update feed_spellings set list_sequence =
     coalesce((select sequence from lists where lists.user_id = feed_spellings.user_id), 0);
   `,
-  // What a person decides about duplicates.
+  // Duplicates, links with the user of each secret, what alerts are computed from, feeds that ask not to be listed.
   `
   create table dismissed_duplicates (
     user_id integer not null,
@@ -325,5 +325,44 @@ export const MIGRATIONS: readonly string[] = [
     dismissed_at integer not null,
     primary key (user_id, id)
   ) strict, without rowid;
+
+  create table links (
+    user_id integer not null,
+    id blob not null,
+    secret text not null,
+    kind text not null,
+    title text,
+    folder text,
+    language text not null,
+    excluded text,
+    own_titles integer not null,
+    created_at integer not null,
+    primary key (user_id, id)
+  ) strict, without rowid;
+
+  create table link_users (
+    key blob primary key,
+    user_id integer not null
+  ) strict, without rowid;
+
+  create table sign_ins (
+    user_id integer not null,
+    id blob not null,
+    kind text not null,
+    label text not null,
+    first_at integer not null,
+    last_at integer not null,
+    primary key (user_id, id)
+  ) strict, without rowid;
+
+  create table last_backup (
+    one integer primary key,
+    made_at integer not null
+  ) strict;
+
+  alter table devices add column sync_week integer not null default 0;
+  alter table devices add column sync_weeks integer not null default 0;
+  alter table podcasts add column is_blocked integer not null default 0;
+  update podcasts set etag = null, last_modified = null;
   `,
 ];

@@ -66,6 +66,9 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
         "resends",
         "refused_moves",
         "dismissed_duplicates",
+        "links",
+        "link_users",
+        "sign_ins",
         "podcasts",
         "audit_log",
       ]);

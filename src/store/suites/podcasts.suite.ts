@@ -63,7 +63,7 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const spelled = `${one.replace("https", "HTTP")}/#x`;
       const [first, second, third] = await podcasts.find([other, spelled, one]);
       assert.deepEqual(second, third);
-      assert.deepEqual(third, { id, ...known, statusSince: NOW, checkedAt: NOW });
+      assert.deepEqual(third, { id, ...known, statusSince: NOW, checkedAt: NOW, isBlocked: false });
       assert.deepEqual(
         [first?.status, first?.title, first?.statusSince, first?.checkedAt],
         ["pending", undefined, undefined, undefined],
