@@ -51,7 +51,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
     node:buffer node:http`,
   "src/http/page": "src/config src/errors src/http/wire node:crypto node:fs",
   "src/http/api": `
-    src/accounts src/apps src/config src/errors src/http/auth src/http/wire src/jsonapi src/lists src/opml
+    src/account-imports src/accounts src/apps src/config src/errors src/http/auth src/http/wire src/jsonapi src/lists src/opml
     src/podcasts src/store src/util node:crypto node:timers/promises`,
   "src/http/apps": `
     src/accounts src/apps src/errors src/http/api src/http/auth src/http/wire src/lists src/opml src/util
@@ -61,7 +61,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
     src/http/wire src/jsonapi src/opml src/podcasts src/store src/util pino prom-client node:events
     node:http node:net node:stream`,
   "src/cli": `
-    client/src src/accounts src/apps src/config src/errors src/http src/http/api src/http/wire src/jsonapi
+    client/src src/account-imports src/accounts src/apps src/config src/errors src/http src/http/api
+    src/http/wire src/jsonapi
     src/lists src/opml src/store src/util node:buffer node:fs node:path node:readline/promises
     node:stream node:timers/promises node:url node:util node:v8`,
   "src/main.ts": "src/cli node:os",

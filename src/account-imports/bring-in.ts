@@ -1,6 +1,6 @@
 import type { Caller } from "../accounts/caller.ts";
 import { type ActionCounts, importActions, withoutRepeats } from "../apps/action-imports.ts";
-import type { AppStore } from "../apps/app-store.ts";
+import type { AppStore, Device } from "../apps/app-store.ts";
 import type { UploadedAction } from "../apps/episode-actions.ts";
 import { countResults, type FeedToImport, type ImportResult, importFeeds } from "../lists/imports.ts";
 import type { SubscriptionStore } from "../lists/list-store.ts";
@@ -9,6 +9,9 @@ import type { SubscriptionStore } from "../lists/list-store.ts";
 export interface Belongings {
   readonly subscriptions: readonly Omit<FeedToImport, "skip">[];
   readonly actions: readonly UploadedAction[];
+  /** How many actions cannot be read. They are refused. */
+  readonly unreadableActions?: number;
+  readonly devices?: readonly Device[];
 }
 
 /** What became of it. In each part, the other counts add up to `found`. */
@@ -44,14 +47,19 @@ export interface BringInOptions {
 export async function bringIn(
   { store }: { readonly store: SubscriptionStore & { readonly apps: AppStore } },
   caller: Caller,
-  { subscriptions, actions }: Belongings,
+  { subscriptions, actions, unreadableActions = 0, devices = [] }: Belongings,
   now: Date,
   { dryRun = false, onProgress, shouldContinue = () => true }: BringInOptions = {},
 ): Promise<BroughtIn> {
   const distinct = await withoutRepeats(actions);
   let soFar: BroughtIn = {
     subscriptions: { found: subscriptions.length, added: 0, already_subscribed: 0, refused: 0 },
-    episode_actions: { found: distinct.length, added: 0, not_newer: 0, refused: 0 },
+    episode_actions: {
+      found: distinct.length + unreadableActions,
+      added: 0,
+      not_newer: 0,
+      refused: unreadableActions,
+    },
   };
   const report = (more: Partial<BroughtIn>) => {
     soFar = { ...soFar, ...more };
@@ -63,9 +71,10 @@ export async function bringIn(
     shouldContinue,
     onProgress: (_, batch) => report({ subscriptions: addCounts(soFar.subscriptions, batch) }),
   });
-  const onActions = (counts: ActionCounts) => report({ episode_actions: toActionCounts(counts) });
+  const onActions = (counts: ActionCounts) => report({ episode_actions: toActionCounts(counts, unreadableActions) });
   const options = { dryRun, shouldContinue, onProgress: onActions };
   onActions(await importActions(store.apps, caller, distinct, now, options));
+  if (devices.length > 0 && !dryRun && shouldContinue()) await store.apps.importDevices(caller, devices, now);
   return soFar;
 }
 
@@ -79,6 +88,9 @@ function addCounts(counts: BroughtIn["subscriptions"], results: readonly ImportR
   };
 }
 
-function toActionCounts({ notNewer, ...counts }: ActionCounts): BroughtIn["episode_actions"] {
-  return { ...counts, not_newer: notNewer };
+function toActionCounts(
+  { found, added, notNewer, refused }: ActionCounts,
+  unreadable: number,
+): BroughtIn["episode_actions"] {
+  return { found: found + unreadable, added, not_newer: notNewer, refused: refused + unreadable };
 }

@@ -115,6 +115,8 @@ export interface AppStore {
   changeFollowsMoves(caller: Caller, followsMoves: boolean, at: Date): Promise<void>;
   /** In the order of their ids. */
   devices(user: UserId): Promise<readonly Device[]>;
+  /** Adds devices of another server; a time in the future becomes `at`. Those that exist stay as they are. */
+  importDevices(caller: Caller, devices: readonly Device[], at: Date): Promise<void>;
   /** Those with a sequence number after the given one. */
   resends(user: UserId, installation: string, after: number): Promise<readonly Resend[]>;
   /** The listed feeds that have moved, as an installation knows them. */

@@ -79,6 +79,21 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     examples: [["earmark user export ann > ann.json", "Save the data to a file"]],
     run: async (terminal, _options, [name = ""]) => (await import("./accounts.ts")).exportUser(terminal, name),
   },
+  "user import": {
+    operands: ["NAME", "FILE|-"],
+    options: ["dry-run", "json"],
+    summary:
+      "Add what an export of an account contains to account NAME; if FILE is -, read standard input. Nothing is removed",
+    examples: [
+      ["earmark user import ann ann.json --dry-run", "Count what would be added"],
+      ["earmark user import ann ann.json", "Import the file"],
+    ],
+    run: async (terminal, options, [name = "", path = ""]) =>
+      (await import("./account-imports.ts")).importUser(terminal, name, path, {
+        dryRun: options["dry-run"] === true,
+        asJson: options.json === true,
+      }),
+  },
   "user invite": {
     operands: [],
     options: ["days", "note"],

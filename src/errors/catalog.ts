@@ -279,7 +279,7 @@ export const ERRORS = {
   "import-interrupted": {
     ...unavailable,
     detail:
-      "The database failed after {count} feeds were imported; those were kept. Send the file again to import the rest.",
+      "The database failed after {count} entries were imported; those were kept. Repeat the import to add the rest.",
   },
   "identity-provider-unavailable": {
     ...unavailable,

@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import { failure, RequestFailure } from "../errors/catalog.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import { type Entry, InvalidOpml } from "../opml/entry.ts";
+import { type ExportedItem, MAX_EXPORT_BYTES, readAccountExport } from "./api/documents/account-imports.ts";
 import { type Operation, readOperations } from "./api/documents/operations.ts";
 import { MAX_ACTIONS_BYTES, readActions } from "./apps/gpodder/actions.ts";
 import { type FeedChanges, readFeedChanges, readFeedLines, readFeedList } from "./apps/gpodder/feeds.ts";
@@ -17,6 +18,9 @@ const VALUES_PER_OPERATION = 32;
 /** Several times as many values as the largest document of an app has. */
 const MAX_APP_VALUES = 3_200_000;
 
+/** More than an export has that is as long as it may be. */
+const MAX_EXPORT_VALUES = 4_000_000;
+
 interface ReaderConfig {
   readonly maxOperations: number;
   readonly basePath: string;
@@ -25,6 +29,7 @@ interface ReaderConfig {
 /** The readers of files are loaded on demand: without them, a thread starts in two thirds of the time. */
 export function createReaders({ maxOperations, basePath }: ReaderConfig) {
   return {
+    accountExport: (body: Buffer): ExportedItem[] => readAccountExport(parseJson(body, MAX_EXPORT_VALUES)),
     operations(body: Buffer): Operation[] {
       const maxValues = body.length > LONG_BYTES ? VALUES_PER_OPERATION * maxOperations : undefined;
       return readOperations(parseJson(body, maxValues), maxOperations, basePath);
@@ -50,7 +55,10 @@ export type BodyReaders = ReturnType<typeof createBodyReaders>;
 export function createBodyReaders({ limits, basePath }: Pick<Config, "limits" | "basePath">) {
   const config: ReaderConfig = { maxOperations: limits.maxOperations, basePath };
   const readers = createReaders(config);
-  const parser = new Parser({ module: import.meta.url, config }, Math.max(limits.maxBodyBytes, MAX_ACTIONS_BYTES));
+  const parser = new Parser(
+    { module: import.meta.url, config },
+    Math.max(limits.maxBodyBytes, MAX_ACTIONS_BYTES, MAX_EXPORT_BYTES),
+  );
 
   const parse = async (kind: string, { request, response, caller }: Call<unknown>, bytes: Buffer) => {
     // Parsing takes time whatever the body contains, so it counts as at least one operation per KiB.
@@ -86,6 +94,7 @@ export function createBodyReaders({ limits, basePath }: Pick<Config, "limits" | 
     };
 
   return {
+    accountExport: document("accountExport", readers.accountExport),
     operations: document("operations", readers.operations),
     actions: document("actions", readers.actions),
     feedChanges: document("feedChanges", readers.feedChanges),

@@ -9,15 +9,18 @@ import { createAppDataHandlers } from "./api/app-data.ts";
 import { createAppLoginHandlers } from "./api/app-logins.ts";
 import { createChangesHandler, createRemovalsHandler } from "./api/changes.ts";
 import { createCredentialHandlers } from "./api/credentials.ts";
+import { MAX_EXPORT_BYTES } from "./api/documents/account-imports.ts";
 import { createDuplicateHandlers } from "./api/duplicates.ts";
 import { createEventsHandler } from "./api/events.ts";
 import { createFeedSearchHandler } from "./api/feed-searches.ts";
 import { createOpmlHandlers, requireImportFileType } from "./api/imports.ts";
 import { createDeleteAccountHandler, createMeHandlers } from "./api/me.ts";
+import { createMeImportHandler } from "./api/me-import.ts";
 import { createOperationsHandler } from "./api/operations.ts";
 import { createPasskeyHandlers } from "./api/passkeys.ts";
 import { createPodcastHandlers } from "./api/podcasts.ts";
 import {
+  readAccountImportQuery,
   readActionListQuery,
   readChangesQuery,
   readFieldsQuery,
@@ -62,6 +65,12 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
     route("GET", "/v1/me", { access: "read", run: me.get }),
     route("PATCH", "/v1/me", { access: "write", body: { maxBytes: MAX_SMALL_DOCUMENT_BYTES }, run: me.change }),
     route("GET", "/v1/me/export", { access: "account", cost: costOfEverything, run: me.export }),
+    route("POST", "/v1/me/import", {
+      access: "write",
+      query: readAccountImportQuery,
+      body: { maxBytes: MAX_EXPORT_BYTES },
+      run: createMeImportHandler(services, bodies.accountExport),
+    }),
     ...accountRoutes(services),
 
     ...gpodderRoutes(services, bodies),

@@ -10,6 +10,9 @@ import type { Addition, CannotMerge, Outcome, Refusal, SubscriptionKey } from ".
 /** A feed to subscribe to, as given in a file or by a person. */
 export interface FeedToImport extends Details {
   readonly feedUrl: string;
+  /** What it had on another server: an id, and the time of subscribing. A future time becomes that of the import. */
+  readonly id?: string;
+  readonly subscribedAt?: Date;
   /** Line of the file, from 1. */
   readonly line?: number;
   /** Why the import skips it: it appears earlier in the file, or the app that wrote the file marks it as unsubscribed. */
@@ -71,8 +74,8 @@ export async function importFeeds(
   const results: ImportResult[] = [];
   for (let start = 0; start < feeds.length && shouldContinue(); start += BATCH_SIZE) {
     const batch = feeds.slice(start, start + BATCH_SIZE);
-    const additions = batch.map(({ feedUrl, line: _, skip, ...details }) =>
-      skip === undefined ? toAddition(feedUrl, details) : ({ kind: "refused", code: skip } as const),
+    const additions = batch.map((feed) =>
+      feed.skip === undefined ? readFeed(feed, now) : ({ kind: "refused", code: feed.skip } as const),
     );
     const outcomes = await applyAccepted(additions, isRejected, add);
     const latest = batch.map((feed, index) => toResult(feed, outcomes[index] as Outcome | ImportRefusal));
@@ -81,6 +84,19 @@ export async function importFeeds(
     await yieldTurn();
   }
   return results;
+}
+
+function readFeed(
+  { feedUrl, id, subscribedAt, line: _, skip: __, ...details }: FeedToImport,
+  now: Date,
+): Addition | ImportRefusal {
+  const addition = toAddition(feedUrl, details);
+  if (addition.kind === "refused") return addition;
+  return {
+    ...addition,
+    ...(id === undefined ? {} : { id, fallbackId: addition.id === id ? (addition.fallbackId ?? id) : addition.id }),
+    ...(subscribedAt === undefined ? {} : { subscribedAt: subscribedAt < now ? subscribedAt : now }),
+  };
 }
 
 /** A feed that is invalid or skipped. */

@@ -1,4 +1,5 @@
 import { type Details, isSame, isTooLong, type StoredDetails, toStoredDetails, withDetails } from "./details.ts";
+import { feedKeyHex, readFeedUrl } from "./feed-url.ts";
 import type { Leads, Moves, Told } from "./moves.ts";
 import type { Addition, Change, KeyedUrl, MoveChange, Outcome, Subscription, Update } from "./subscription.ts";
 
@@ -83,7 +84,7 @@ const NOTHING = { kind: "refused", code: "not-found" } as const;
 export function needsMoves(change: Change | MoveChange | KeyedChange<unknown>): boolean {
   switch (change.kind) {
     case "add":
-      return false;
+      return (change.former_feed_urls?.length ?? 0) > 0;
     case "update":
       return change.feedUrl !== undefined;
     case "remove":
@@ -131,6 +132,7 @@ export function movesScopeOf<Key>(list: List<Key>, changes: readonly KeyedChange
 function feedsOf<Key>(list: List<Key>, change: KeyedChange<Key>): string[] {
   switch (change.kind) {
     case "add":
+      return [list.textOf(change.feed), ...formerFeedsOf(change).map(({ feed }) => feed)];
     case "remove-feed":
       return [list.textOf(change.feed)];
     case "update": {
@@ -151,6 +153,14 @@ function feedsOf<Key>(list: List<Key>, change: KeyedChange<Key>): string[] {
     default:
       return [];
   }
+}
+
+/** The former URLs that an addition brings. Invalid ones are left out. */
+export function formerFeedsOf({ former_feed_urls: urls = [] }: Details): KeyedUrl[] {
+  return urls.flatMap((url) => {
+    const parsed = readFeedUrl(url);
+    return parsed.kind === "valid" ? [{ feed: feedKeyHex(parsed.normalizedUrl), url }] : [];
+  });
 }
 
 /** The rules of a list, whatever it is stored in. The changes are of one client, if they are of an app. */
@@ -338,7 +348,7 @@ function add<Key>(
     feedUrl,
     subscribedAt: change.subscribedAt?.getTime() ?? at,
   };
-  const item = { ...place, id, ...details, ...findRestorable(list, change) };
+  const item = { ...place, id, ...details, former_feed_urls: null, ...findRestorable(list, change) };
   const inserted = isFull ? undefined : insert(list, item, change);
   if (inserted !== undefined) return list.moves === undefined ? "added" : toResult(inserted);
   const same = list.findByFeed(feed);
@@ -380,8 +390,9 @@ function findMoved<Key>(
 function insert<Key>(
   list: List<Key>,
   item: Item<Key>,
-  { client }: KeyedChange<Key> & { kind: "add" },
+  change: KeyedChange<Key> & { kind: "add" },
 ): Item<Key> | undefined {
+  const { client } = change;
   if (!list.insert(item)) return undefined;
   list.sequence = item.sequence;
   list.total += 1;
@@ -389,6 +400,7 @@ function insert<Key>(
   if (moves === undefined) return item;
   const feed = list.textOf(item.feed);
   const loser = moves.added(feed, item.feedUrl);
+  moves.addFormer(feed, item.feedUrl, formerFeedsOf(change));
   if (client !== undefined) moves.hold(client, feed, item.feedUrl);
   const former_feed_urls = moves.formerUrls(feed);
   const restored = { ...item, former_feed_urls };

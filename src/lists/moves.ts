@@ -1,3 +1,5 @@
+import type { KeyedUrl } from "./subscription.ts";
+
 /*
  * Feeds that move. A subscription has one current URL and any number of other ones, all of which find it. An app is told to
  * replace the URL that it holds only if that URL no longer leads to the feed; nobody is told to remove what no person
@@ -300,6 +302,34 @@ export class Moves {
     this.#refuse({ feed: row.target, target: feed });
     this.#setUrl({ ...NEVER_LOOKED, feed, url, target: feed, leads: "self", ...SHOWN, currentAt: this.#list.sequence });
     return row.target;
+  }
+
+  /**
+   * To be called after a feed was added that has had these URLs before, on another server, newest first. Those of other
+   * listed feeds stay with them.
+   */
+  addFormer(feed: string, url: string, former: readonly KeyedUrl[]): void {
+    const own = former.filter((each) => {
+      const known = this.#urls.get(each.feed);
+      const isOthers = known !== undefined && known.target !== feed && this.#find(known.target) !== undefined;
+      return each.feed !== feed && !isOthers && this.#find(each.feed) === undefined;
+    });
+    if (own.length === 0) return;
+    this.track(feed);
+    const currentAt = this.#list.sequence;
+    for (const each of own.slice(0, MAX_FORMER_URLS).reverse()) {
+      const known = this.#urls.get(each.feed);
+      if (known?.target === feed && known.isShown) continue;
+      // Of a feed that was removed, all that is known belongs to this one now.
+      for (const row of known === undefined || known.target === feed ? [] : this.#urlsOf(known.target))
+        this.#setUrl(this.#withLook({ ...row, target: feed, leads: "pending", removed: null }));
+      this.#list.sequence += 1;
+      const formerAt = this.#list.sequence;
+      const row = { ...NEVER_LOOKED, ...SHOWN, ...each, target: feed, leads: "pending", currentAt, formerAt } as const;
+      this.#setUrl(this.#withLook(row));
+      this.joined.push({ from: each.url, into: url });
+    }
+    this.#forgetOldest(feed);
   }
 
   /** What a feed that is added again was when it was removed. */

@@ -185,6 +185,16 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     DELETE: { access: "account", status: 204, restore: again },
   },
   "/v1/me/export": { GET: { access: "account", status: 200 } },
+  "/v1/me/import": {
+    POST: {
+      access: "write",
+      status: 200,
+      body: ({ name }) => {
+        const attributes = { feed_url: feedOf(name), user_subscribed_at: EARLY.toISOString() };
+        return JSON.stringify({ data: [{ type: "subscription", id: newId(), attributes }] });
+      },
+    },
+  },
   "/v1/accounts": {
     GET: { access: "admin", status: 200 },
     POST: {

@@ -128,7 +128,20 @@ function readSelection(parameters: Parameters): FieldsQuery {
 
 /** Query string of a request to import a file: whether it is a dry run. */
 export function readImportQuery(query: string): { readonly dryRun: boolean } {
-  const value = readParameters(query, ["dryRun"]).get("dryRun") ?? "false";
-  if (value !== "true" && value !== "false") reject("dryRun", "must be true or false");
-  return { dryRun: value === "true" };
+  return readDryRun(query, ["dryRun"]);
+}
+
+/** The same for what another server has, or has exported. */
+export function readAccountImportQuery(query: string): { readonly dryRun: boolean } {
+  return readDryRun(query, ["dryRun", "dry_run"]);
+}
+
+function readDryRun(query: string, names: readonly string[]): { readonly dryRun: boolean } {
+  const parameters = readParameters(query, names);
+  const values = names.map((name) => {
+    const value = parameters.get(name) ?? "false";
+    if (value !== "true" && value !== "false") reject(name, "must be true or false");
+    return value === "true";
+  });
+  return { dryRun: values.includes(true) };
 }

@@ -4,6 +4,7 @@ import { DETAIL_COLUMNS, DETAIL_NAMES, storedDetailsOf } from "../../lists/detai
 import {
   applyChanges,
   type ChangeResult,
+  formerFeedsOf,
   type Item,
   KEPT_CHANGES,
   type KeyedChange,
@@ -296,6 +297,7 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
   for (const change of jobs.flatMap(({ changes }) => changes)) {
     if ("id" in change) ids.push(change.id);
     if (change.kind === "add" && change.fallbackId !== undefined) ids.push(change.fallbackId);
+    if (change.kind === "add") feeds.push(...formerFeedsOf(change).map(({ feed }) => feed));
     if (change.kind === "remove" && change.mergeInto !== undefined) ids.push(change.mergeInto);
     if ("feed" in change && change.feed !== undefined) feeds.push(change.feed);
     if ("to" in change && change.to !== undefined) feeds.push(change.to.feed);

@@ -206,6 +206,10 @@ export class SqlApps implements AppStore {
     return this.#database.read(() => readDevices(user), user);
   }
 
+  async importDevices(caller: Caller, devices: readonly Device[], at: Date): Promise<void> {
+    await this.#database.write(caller, at, "importDevices", devices);
+  }
+
   saveDevice(caller: Caller, installation: Installation, changes: DeviceChanges, at: Date): Promise<void> {
     return this.#database.write(caller, at, "saveDevice", installation, changes);
   }

@@ -7,7 +7,7 @@ import {
   type Installation,
   MAX_DEVICES,
 } from "../../apps/app-store.ts";
-import { all, run, type Work, write } from "../shared/database.ts";
+import { all, insertNew, run, type Work, write } from "../shared/database.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 
@@ -83,7 +83,27 @@ function* changeDevice(user: UserId, id: string, { caption, type }: DeviceChange
   return changed === 1;
 }
 
+/** Those that exist stay as they are. The number of devices is limited. */
+function* importDevices(user: UserId, devices: readonly Device[], at: number): Work<void> {
+  const known = new Set((yield* readDevices(user)).map(({ id }) => id));
+  const added = devices.filter(({ id }) => !known.has(id)).slice(0, Math.max(0, MAX_DEVICES - known.size));
+  yield* insertNew(
+    "devices",
+    ...added.map(({ id, caption, type, app, syncedAt }) => ({
+      user_id: user,
+      id,
+      caption,
+      type,
+      app,
+      synced_at: Math.min(syncedAt.getTime(), at),
+    })),
+  );
+}
+
 export const DEVICE_WRITES = {
+  importDevices: write({ locks: "list", isRepeatable: true }, ({ caller, at }, devices: readonly Device[]) =>
+    importDevices(caller.user, devices, at),
+  ),
   saveDevice: write(
     { locks: "list", isRepeatable: true },
     function* ({ caller: { user }, at }, installation: Installation, changes: DeviceChanges) {

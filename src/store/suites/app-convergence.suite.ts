@@ -265,6 +265,7 @@ function bindApps({ apps }: Store): Store["apps"] {
     followsMoves: apps.followsMoves.bind(apps),
     changeFollowsMoves: apps.changeFollowsMoves.bind(apps),
     actions: apps.actions.bind(apps),
+    importDevices: apps.importDevices.bind(apps),
     findActions: apps.findActions.bind(apps),
     importActions: apps.importActions.bind(apps),
     devices: apps.devices.bind(apps),
