@@ -6,7 +6,7 @@ import {
   type ExportedItem,
   MAX_EXPORT_BYTES,
   readAccountExport,
-} from "../http/api/documents/account-imports.ts";
+} from "../http/api/documents/me-import.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import { UserError } from "../util/user-error.ts";
 import { accountOf, withAccounts } from "./accounts.ts";

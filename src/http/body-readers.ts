@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import { failure, RequestFailure } from "../errors/catalog.ts";
 import { parseJson } from "../jsonapi/json.ts";
 import { type Entry, InvalidOpml } from "../opml/entry.ts";
-import { type ExportedItem, MAX_EXPORT_BYTES, readAccountExport } from "./api/documents/account-imports.ts";
+import { type ExportedItem, MAX_EXPORT_BYTES, readAccountExport } from "./api/documents/me-import.ts";
 import { type Operation, readOperations } from "./api/documents/operations.ts";
 import { MAX_ACTIONS_BYTES, readActions } from "./apps/gpodder/actions.ts";
 import { type FeedChanges, readFeedChanges, readFeedLines, readFeedList } from "./apps/gpodder/feeds.ts";

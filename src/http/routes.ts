@@ -9,7 +9,7 @@ import { createAppDataHandlers } from "./api/app-data.ts";
 import { createAppLoginHandlers } from "./api/app-logins.ts";
 import { createChangesHandler, createRemovalsHandler } from "./api/changes.ts";
 import { createCredentialHandlers } from "./api/credentials.ts";
-import { MAX_EXPORT_BYTES } from "./api/documents/account-imports.ts";
+import { MAX_EXPORT_BYTES } from "./api/documents/me-import.ts";
 import { createDuplicateHandlers } from "./api/duplicates.ts";
 import { createEventsHandler } from "./api/events.ts";
 import { createFeedSearchHandler } from "./api/feed-searches.ts";

@@ -4,7 +4,7 @@ import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import { respond } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
-import { belongingsOf, type ExportedItem, writeAccountImport } from "./documents/account-imports.ts";
+import { belongingsOf, type ExportedItem, writeMeImport } from "./documents/me-import.ts";
 import { interrupted } from "./imports.ts";
 import type { Services } from "./services.ts";
 
@@ -31,6 +31,6 @@ export function createMeImportHandler(
       throw error instanceof StoreUnavailable && added > 0 && !dryRun ? interrupted(added, request, error) : error;
     });
     if (response.destroyed) return;
-    respond(response, 200, JSON_API, writeAccountImport({ id: randomUUID(), kind: "earmark", dryRun, result }));
+    respond(response, 200, JSON_API, writeMeImport(randomUUID(), result, dryRun));
   };
 }

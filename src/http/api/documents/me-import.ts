@@ -162,19 +162,8 @@ export function belongingsOf(items: readonly ExportedItem[], now: Date): Belongi
   };
 }
 
-/** From which kind of server an account was brought in. */
-export type AccountImportKind = "gpodder" | "nextcloud" | "earmark";
-
-interface AccountImport {
-  readonly id: string;
-  /** Undefined if it was a file. */
-  readonly url?: string | undefined;
-  readonly kind: AccountImportKind;
-  readonly dryRun: boolean;
-  readonly result: BroughtIn;
-}
-
-export function writeAccountImport({ id, url, kind, dryRun, result }: AccountImport): string {
-  const attributes = { url: url ?? null, kind, dry_run: dryRun, ...result };
+/** In the shape of an import from another server. */
+export function writeMeImport(id: string, result: BroughtIn, dryRun: boolean): string {
+  const attributes = { url: null, kind: "earmark", dry_run: dryRun, ...result };
   return writeOne({ type: "account-import", id, attributes });
 }
