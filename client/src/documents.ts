@@ -207,7 +207,7 @@ export function readDate(text: string | null | undefined): Date | null {
 }
 
 /** Names become camel case, and timestamps become dates. */
-function readAttributes<Value>(members: object): Value {
+export function readAttributes<Value>(members: object): Value {
   const camel = (name: string) => name.replace(/_(.)/g, (_, letter: string) => letter.toUpperCase());
   const entries = Object.entries(members);
   return Object.fromEntries(

@@ -6,7 +6,7 @@ import type { CallOptions, EventsOptions, Me } from "./types.ts";
 const SILENCE_MS = 45_000;
 /** Maximum length of an event or an error document. */
 const MAX_LENGTH = 65_536;
-const TYPE = "text/event-stream";
+export const EVENT_STREAM = "text/event-stream";
 
 /** Retrying does not help: the credentials are invalid, or do not allow this. */
 export const isAccessDenied = (error: unknown) =>
@@ -25,8 +25,12 @@ export async function* watchState(
   };
   for (let failures = 0; ; failures += 1) {
     try {
-      for await (const { state, retry } of readEvents(request, signal)) {
+      const events = streamEvents((silence) =>
+        request("/v1/events", { headers: { Accept: EVENT_STREAM }, signal: anyOf(silence, signal) }),
+      );
+      for await (const { event, data, retry } of events) {
         retryMs = retry ?? retryMs;
+        const state = event === "state" && readState(data);
         if (!state) continue;
         // The loop adds 1.
         failures = -1;
@@ -49,25 +53,22 @@ export async function* watchState(
 }
 
 interface StreamEvent {
-  readonly state?: string | undefined;
+  readonly event: string | undefined;
+  readonly data: string;
   /** Milliseconds to wait before reconnecting. */
-  readonly retry?: number | undefined;
+  readonly retry: number | undefined;
 }
 
-/** The events of one stream, until the server ends it. */
-async function* readEvents(
-  request: PathFetcher,
-  signal: AbortSignal | undefined,
+/** The events of one stream, until the server ends it. `open` gets a signal that aborts after a long silence. */
+export async function* streamEvents(
+  open: (silence: AbortSignal) => Promise<Response>,
 ): AsyncGenerator<StreamEvent, void, undefined> {
   const silence = new AbortController();
   const abort = () => silence.abort();
   let timer = setTimeout(abort, SILENCE_MS);
   try {
-    const response = await request("/v1/events", {
-      headers: { Accept: TYPE },
-      signal: anyOf(silence.signal, signal),
-    });
-    if (!response.headers.get("Content-Type")?.startsWith(TYPE))
+    const response = await open(silence.signal);
+    if (!response.headers.get("Content-Type")?.startsWith(EVENT_STREAM))
       throw readFailure(response, await readText(response, MAX_LENGTH));
     const reader = response.body?.getReader();
     const decoder = new TextDecoder();
@@ -88,8 +89,11 @@ async function* readEvents(
 }
 
 function readEvent(text: string): StreamEvent {
-  const retry = Number(/^retry: ?(\d+)$/m.exec(text)?.[1]) || undefined;
-  if (!/^event: ?state$/m.test(text)) return { retry };
-  const { subscriptions: state } = JSON.parse(/^data: ?(.*)$/m.exec(text)?.[1] ?? "");
-  return { state: typeof state === "string" ? state : undefined, retry };
+  const lineOf = (name: string) => new RegExp(`^${name}: ?(.*)$`, "m").exec(text)?.[1];
+  return { event: lineOf("event"), data: lineOf("data") ?? "", retry: Number(lineOf("retry")) || undefined };
+}
+
+function readState(data: string): string | undefined {
+  const { subscriptions: state } = JSON.parse(data);
+  return typeof state === "string" ? state : undefined;
 }

@@ -127,15 +127,19 @@ export function readFailure({ status, statusText, headers }: Response, text: str
   const after = headers.get("Retry-After") ?? "";
   const seconds = Math.max(0, Number(after) || (Date.parse(after) - Date.now()) / 1_000);
   const retryAfter = Number.isNaN(seconds) ? undefined : seconds;
-  let errors: readonly ErrorObject[] = [];
+  const errors = readErrors(text);
+  return new EarmarkError({ title: statusText || "Failed", ...errors[0], status }, errors, retryAfter);
+}
+
+/** The errors of a document; none if it is another text, such as the error page of a proxy. */
+export function readErrors(text: string): readonly ErrorObject[] {
   try {
-    errors = readDocument(text, (document: { readonly errors: readonly ErrorResource[] }) =>
+    return readDocument(text, (document: { readonly errors: readonly ErrorResource[] }) =>
       document.errors.map(readError),
     );
   } catch {
-    // A proxy sent its own error page.
+    return [];
   }
-  return new EarmarkError({ title: statusText || "Failed", ...errors[0], status }, errors, retryAfter);
 }
 
 /** Ends early if the signal is aborted; the caller checks the signal. */
