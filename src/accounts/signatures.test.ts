@@ -51,3 +51,27 @@ test("signatures: changed, of another text or of another server → invalid", as
   assert.equal(await other.create().verify("text", signature, NOW), false);
   await Promise.all([one.store.close(), other.store.close()]);
 });
+
+test("seals: in another process → opened; changed, in another context, of another server or expired → not", async () => {
+  const [one, other] = [await open(), await open()];
+  const text = '{"token":"secret é"}';
+  const sealed = await one.create().seal(text, "context", NOW);
+  assert.match(sealed, /^[\w~-]+$/);
+  assert.ok(
+    !Buffer.from(sealed.split("~")[1] ?? "", "base64url")
+      .toString()
+      .includes("secret"),
+  );
+  assert.equal(await one.create().unseal(sealed, "context", after(DAY)), text);
+  assert.notEqual(await one.create().seal(text, "context", NOW), sealed);
+  const [id = "", code = ""] = sealed.split("~");
+  const flipped = code.startsWith("A") ? `B${code.slice(1)}` : `A${code.slice(1)}`;
+  for (const wrong of ["", id, `${id}~`, `${id}~AA`, `${id}~${flipped}`, `${id}~${code.slice(0, -4)}`, `x${sealed}`])
+    assert.equal(await one.create().unseal(wrong, "context", NOW), undefined, wrong);
+  assert.equal(await one.create().unseal(sealed, "other", NOW), undefined);
+  assert.equal(await other.create().unseal(sealed, "context", NOW), undefined);
+  assert.equal(await one.create().unseal(sealed, "context", after(31 * DAY)), undefined);
+  const signature = await one.create().sign(text, NOW);
+  assert.equal(await one.create().unseal(signature, "context", NOW), undefined);
+  await Promise.all([one.store.close(), other.store.close()]);
+});

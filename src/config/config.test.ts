@@ -55,6 +55,7 @@ test("config: no settings → a server for one person on this machine", () => {
       requestTimeoutMs: 15_000,
     },
     fetch: { networks: [] },
+    accountImports: { networks: [] },
     accounts: undefined,
     warnings: [],
   });
@@ -63,7 +64,8 @@ test("config: no settings → a server for one person on this machine", () => {
 test("config: fetch settings → read; fetching disabled → no fetch config", () => {
   const { fetch } = readConfig({ EARMARK_FETCH_NETWORKS: "192.168.1.0/24, ::1" }, "/srv");
   assert.deepEqual(fetch, { networks: ["192.168.1.0/24", "::1"] });
-  assert.equal(readConfig({ EARMARK_FETCH_FEEDS: "false" }, "/srv").fetch, undefined);
+  const without = readConfig({ EARMARK_FETCH_FEEDS: "false", EARMARK_FETCH_NETWORKS: "10.0.0.0/8" }, "/srv");
+  assert.deepEqual([without.fetch, without.accountImports], [undefined, { networks: ["10.0.0.0/8"] }]);
   for (const [name, value] of Object.entries({ EARMARK_FETCH_FEEDS: "off", EARMARK_FETCH_NETWORKS: "home" }))
     assert.throws(() => readConfig({ [name]: value }, "/srv"), new RegExp(`${name}=`));
 });

@@ -39,6 +39,8 @@ export interface Config {
   readonly limits: Limits;
   /** Undefined if the server does not fetch feeds. */
   readonly fetch: FetchConfig | undefined;
+  /** For imports from other servers, which are possible in any case. */
+  readonly accountImports: FetchConfig;
   /** Undefined on a server for one person. */
   readonly accounts: AccountsConfig | undefined;
   /** What the operator should change, though the settings work. */
@@ -135,7 +137,7 @@ export function readConfig(environment: Environment, folder: string, files?: Con
     metricsToken: reader.text("EARMARK_METRICS_TOKEN") || undefined,
     removalRetentionDays: reader.number("EARMARK_REMOVAL_RETENTION_DAYS", 1, 36_500),
     limits: readLimits(reader),
-    fetch: readFetch(reader),
+    ...readFetch(reader),
     accounts: readAccounts(reader),
     warnings: [...warnOfRemoved(environment), ...database.warnings],
   };
@@ -277,12 +279,12 @@ function readLimits(reader: SettingsReader): Limits {
   };
 }
 
-function readFetch(reader: SettingsReader): FetchConfig | undefined {
+function readFetch(reader: SettingsReader): Pick<Config, "fetch" | "accountImports"> {
   const isOn = reader.flag("EARMARK_FETCH_FEEDS");
   const networks = reader.list("EARMARK_FETCH_NETWORKS");
   if (!networks.every(isNetwork))
     reader.reject("EARMARK_FETCH_NETWORKS", "IP addresses or CIDR ranges separated by commas, such as 10.0.0.0/8");
-  return isOn ? { networks } : undefined;
+  return { fetch: isOn ? { networks } : undefined, accountImports: { networks } };
 }
 
 function readAccounts(reader: SettingsReader): AccountsConfig | undefined {

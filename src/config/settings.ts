@@ -70,7 +70,7 @@ export const SETTINGS = {
   ],
   EARMARK_FETCH_NETWORKS: [
     "",
-    "Private networks that the server may fetch from, such as 192.168.1.0/24, separated by commas. Anyone who can subscribe can make the server send requests there.",
+    "Private networks that the server may fetch and import from, such as 192.168.1.0/24, separated by commas. Anyone who can subscribe can make the server send requests there.",
   ],
   EARMARK_LOG_LEVEL: ["info", "fatal, error, warn, info or debug. debug logs every request."],
   EARMARK_LOG_FORMAT: [

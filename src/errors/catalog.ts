@@ -1,3 +1,4 @@
+import { ACCOUNT_IMPORT_ERRORS } from "./account-imports.ts";
 import { FEED_ERRORS } from "./feeds.ts";
 import { SIGN_IN_ERRORS } from "./sign-in.ts";
 
@@ -198,7 +199,7 @@ export const ERRORS = {
   "rate-limited": {
     status: 429,
     title: "Too Many Requests",
-    detail: "Rate limit exceeded: {limit} {unit} per minute. Try again in {seconds} s.",
+    detail: "Rate limit exceeded: {limit} {unit}. Try again in {seconds} s.",
   },
   "too-many-streams": {
     status: 429,
@@ -255,6 +256,7 @@ export const ERRORS = {
   },
 
   ...SIGN_IN_ERRORS,
+  ...ACCOUNT_IMPORT_ERRORS,
 
   // The server
   "too-many-searches": { ...unavailable, detail: "Too many feed searches are running. Try again." },
@@ -278,8 +280,7 @@ export const ERRORS = {
   },
   "import-interrupted": {
     ...unavailable,
-    detail:
-      "The database failed after {count} entries were imported; those were kept. Repeat the import to add the rest.",
+    detail: "The import was interrupted after {count} entries were added; those were kept. Repeat it to add the rest.",
   },
   "identity-provider-unavailable": {
     ...unavailable,

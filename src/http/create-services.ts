@@ -1,12 +1,16 @@
 import type { Writable } from "node:stream";
+import { AccountImports } from "../account-imports/account-imports.ts";
+import type { ImportLimits } from "../account-imports/other-server.ts";
 import { Accounts } from "../accounts/accounts.ts";
 import { Administration } from "../accounts/administration.ts";
 import { LOCAL_USER, type UserId } from "../accounts/caller.ts";
 import type { MonotonicClock } from "../accounts/rate-limits.ts";
+import { Signatures } from "../accounts/signatures.ts";
 import { AppSignIn } from "../apps/sign-in.ts";
 import { AppSync } from "../apps/sync.ts";
-import type { AccountsConfig, Config } from "../config/config.ts";
-import { createScheduler } from "../podcasts/schedule/create-scheduler.ts";
+import type { AccountsConfig, Config, FetchConfig } from "../config/config.ts";
+import type { ServiceCaller } from "../podcasts/read/service.ts";
+import { createScheduler, userAgentOf } from "../podcasts/schedule/create-scheduler.ts";
 import { Looks } from "../podcasts/schedule/looks.ts";
 import type { Store } from "../store/shared/contract.ts";
 import { StoreUnavailable } from "../util/store-unavailable.ts";
@@ -27,6 +31,8 @@ export interface ServerOptions {
   readonly clock: () => Date;
   /** Of the rate limits within this process; for tests. */
   readonly limiterClock?: MonotonicClock | undefined;
+  /** Of imports from other servers; for tests. */
+  readonly importLimits?: Partial<ImportLimits> | undefined;
   readonly version?: string;
   /** Whose list a server without accounts serves. */
   readonly localUser?: UserId;
@@ -39,7 +45,7 @@ export function createServices(
   readPeer: ReadPeer,
   readProxyUser: ReadProxyUser,
 ): Services {
-  const { config, store, metrics, clock, limiterClock, version = "0", localUser = LOCAL_USER } = options;
+  const { config, store, metrics, clock, limiterClock, importLimits, version = "0", localUser = LOCAL_USER } = options;
   const hub = new EventHub({ store, maxStreams: config.limits.maxStreams, ...metrics?.watchStreams(() => hub.size) });
   const onFetch = metrics?.watchFetches((at) => store.podcasts.counts(at), clock);
   const scheduler = config.fetch && createScheduler(config.fetch, { store, version, clock, log, onFetch });
@@ -57,6 +63,15 @@ export function createServices(
     looks.notify(user);
   });
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts, limiterClock);
+  const appSignIn = accounts && new AppSignIn(accounts);
+  const accountImports = new AccountImports({
+    store,
+    signatures: appSignIn?.signatures ?? new Signatures(new Accounts(store.accounts, { signUp: false })),
+    createService: () => createService(config.accountImports, version),
+    clock,
+    limiterClock,
+    limits: importLimits,
+  });
   const administration = accounts && new Administration(store.administration, accounts);
   const authenticate =
     accounts === undefined || administration === undefined || config.accounts === undefined
@@ -80,7 +95,8 @@ export function createServices(
     outcomes: metrics,
     accounts,
     administration,
-    appSignIn: accounts && new AppSignIn(accounts),
+    appSignIn,
+    accountImports,
     hub,
     log,
     authenticate,
@@ -91,6 +107,12 @@ export function createServices(
     clock,
     limiterClock,
   };
+}
+
+/** What calls other servers; loaded on demand. */
+async function createService({ networks }: FetchConfig, version: string): Promise<ServiceCaller> {
+  const { Fetcher } = await import("../podcasts/fetch/fetcher.ts");
+  return new Fetcher({ networks, userAgent: userAgentOf(version) });
 }
 
 function createOidcVerifier({ oidc }: AccountsConfig, log: Logger): VerifyJwt | undefined {

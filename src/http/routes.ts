@@ -3,6 +3,7 @@ import type { Administration } from "../accounts/administration.ts";
 import { Passkeys } from "../accounts/passkeys.ts";
 import type { Signatures } from "../accounts/signatures.ts";
 import { readPageQuery } from "../jsonapi/query.ts";
+import { createAccountImportHandlers } from "./api/account-imports.ts";
 import { createAccountHandlers } from "./api/accounts.ts";
 import { createAdministrationHandlers, createInvitationHandlers } from "./api/administration.ts";
 import { createAppDataHandlers } from "./api/app-data.ts";
@@ -39,7 +40,7 @@ import { createHealthHandlers } from "./health.ts";
 import type { Metrics } from "./metrics.ts";
 import { docsRoutes } from "./page/docs-page.ts";
 import { pageRoutes } from "./page/page.ts";
-import { EVENT_STREAM, JSON_API_ATOMIC } from "./wire/dialect.ts";
+import { EVENT_STREAM, JSON_API_ATOMIC, JSON_API_OR_EVENTS } from "./wire/dialect.ts";
 import { respondContent } from "./wire/respond.ts";
 import { anyQuery, costOfEverything, costOfPage, costOfRows, type Route, route } from "./wire/router.ts";
 
@@ -61,6 +62,7 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
     ...syncRoutes(services),
     ...podcastRoutes(services),
     ...appDataRoutes(services),
+    ...accountImportRoutes(services),
 
     route("GET", "/v1/me", { access: "read", run: me.get }),
     route("PATCH", "/v1/me", { access: "write", body: { maxBytes: MAX_SMALL_DOCUMENT_BYTES }, run: me.change }),
@@ -117,7 +119,7 @@ function subscriptionRoutes(services: Services, bodies: BodyReaders): Route[] {
     }),
     route("POST", "/v1/imports", {
       access: "write",
-      query: readImportQuery,
+      query: (query) => readImportQuery(query),
       body: { maxBytes: maxImportBytes, requireContentType: requireImportFileType },
       run: opml.import,
     }),
@@ -189,6 +191,22 @@ function appDataRoutes(services: Services): Route[] {
       cost: costOfPage,
       run: appData.listActions,
     }),
+  ];
+}
+
+/** Imports from other servers. */
+function accountImportRoutes(services: Services): Route[] {
+  const imports = createAccountImportHandlers(services);
+  const body = { maxBytes: MAX_SMALL_DOCUMENT_BYTES };
+  return [
+    route("POST", "/v1/account-imports", {
+      access: "write",
+      dialect: JSON_API_OR_EVENTS,
+      query: readAccountImportQuery,
+      body,
+      run: imports.import,
+    }),
+    route("POST", "/v1/account-imports/logins", { access: "write", body, run: imports.startLogin }),
   ];
 }
 

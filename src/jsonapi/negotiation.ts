@@ -31,6 +31,12 @@ export function requireAcceptEvents(header: string | undefined): void {
   throw failure("not-acceptable", { contentType: EVENTS, source: { header: "Accept" } });
 }
 
+/** Whether this Accept header asks for an event stream by name. */
+export function namesEvents(header: string | undefined): boolean {
+  if (header === undefined || header === JSON_API) return false;
+  return readMediaRanges(header)?.some(({ type, weight }) => type === EVENTS && !isExcluded(weight)) ?? false;
+}
+
 const NO_PARAMETERS: MediaRange["parameters"] = new Map();
 
 interface MediaRange {

@@ -172,6 +172,17 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
         `<opml version="2.0"><body><outline type="rss" text="x" xmlUrl="${feedOf(name)}"/></body></opml>`,
     },
   },
+  // Imports themselves are the subject of account-imports.test.ts.
+  "/v1/account-imports": {
+    POST: {
+      access: "write",
+      status: 422,
+      body: ({ name }) => document("account-import", { url: markOf(name), user_name: markOf(name), password: "x" }),
+    },
+  },
+  "/v1/account-imports/logins": {
+    POST: { access: "write", status: 422, body: ({ name }) => document("account-import-login", { url: markOf(name) }) },
+  },
   "/v1/devices": { GET: { access: "read", status: 200 } },
   "/v1/devices/:device": {
     GET: { access: "read", status: 200 },

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { finished } from "node:stream/promises";
 import { after } from "node:test";
+import type { ImportLimits } from "../../src/account-imports/other-server.ts";
 import type { MonotonicClock } from "../../src/accounts/rate-limits.ts";
 import { type Config, type Limits, readConfig } from "../../src/config/config.ts";
 import { createMetrics } from "../../src/http/metrics.ts";
@@ -62,6 +63,7 @@ export function temporaryFolder(later: Later = after): string {
 export interface FixedValues {
   readonly limits?: Partial<Limits>;
   readonly slowRequestMs?: number;
+  readonly importLimits?: Partial<ImportLimits>;
 }
 
 /** The real server with a real database and port, in this process; closed after the tests of the file. */
@@ -70,7 +72,7 @@ export async function startServer(
   clock: () => Date = () => new Date(),
   later: Later = after,
   limiterClock?: MonotonicClock,
-  { limits, ...fixed }: FixedValues = {},
+  { limits, importLimits, ...fixed }: FixedValues = {},
 ): Promise<TestServer> {
   const folder = temporaryFolder(later);
   const databaseUrl = (await postgres?.migratedDatabase()) ?? "file:earmark.db";
@@ -90,6 +92,7 @@ export async function startServer(
     logStream: stream,
     clock,
     limiterClock,
+    importLimits,
   });
   const url = await server.listen(config.host, config.port);
   const port = Number(new URL(url).port);

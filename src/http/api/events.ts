@@ -23,7 +23,8 @@ export function createEventsHandler(hub: EventHub) {
   };
 }
 
-function streamHeaders(response: Response) {
+/** Headers of a stream of events. */
+export function streamHeaders(response: Response) {
   return {
     ...headersOf(response),
     "content-type": "text/event-stream",

@@ -28,7 +28,8 @@ export function createFeedSearchHandler({ scheduler, limiterClock }: Services) {
     const own = searching.filter((owner) => owner === request.owner).length;
     if (searching.length >= MAX_SEARCHES || own >= MAX_SEARCHES_PER_ACCOUNT) throw failure("too-many-searches");
     const wait = limiter.spend(String(caller.user), 1, SEARCHES);
-    if (wait > 0) throw failure("rate-limited", { limit: SEARCHES.perMinute, unit: "searches", ...retryAfter(wait) });
+    if (wait > 0)
+      throw failure("rate-limited", { limit: SEARCHES.perMinute, unit: "searches per minute", ...retryAfter(wait) });
     const abort = new AbortController();
     response.once("close", () => abort.abort());
     searching.push(request.owner);

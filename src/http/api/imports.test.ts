@@ -257,7 +257,7 @@ test("import: interrupted → reports how many feeds were added, and keeps them"
   const urls = Array.from({ length: 600 }, (_, index) => `https://a.example/${index}`);
   const broken = await send(file(urls));
   assert.deepEqual([broken.status, broken.headers["retry-after"]], [503, "1"]);
-  assert.match(broken.json.errors[0].detail, /^The database failed after 400 entries/);
+  assert.match(broken.json.errors[0].detail, /^The import was interrupted after 400 entries/);
   assert.equal((await list()).length, 100, "one page");
   disk.exec("drop trigger bad_sector");
   disk.close();

@@ -66,7 +66,7 @@ export function createOpmlHandlers(
 }
 
 /** Unlike other requests, an import may already have changed something when the store fails: it may have added feeds. */
-export function interrupted(done: number, { id, log }: Request, cause: StoreUnavailable): RequestFailure {
+export function interrupted(done: number, { id, log }: Request, cause: Error): RequestFailure {
   log.error({ reqId: id, err: cause }, "import interrupted");
   return failure("import-interrupted", { count: done });
 }

@@ -1,3 +1,4 @@
+import type { AccountImports } from "../../account-imports/account-imports.ts";
 import type { Accounts } from "../../accounts/accounts.ts";
 import type { Administration } from "../../accounts/administration.ts";
 import type { MonotonicClock } from "../../accounts/rate-limits.ts";
@@ -32,6 +33,7 @@ export interface Services {
   /** These exist if `accounts` does. */
   readonly administration: Administration | undefined;
   readonly appSignIn: AppSignIn | undefined;
+  readonly accountImports: AccountImports;
   readonly hub: EventHub;
   readonly log: Logger;
   readonly authenticate: Authenticate;

@@ -68,7 +68,8 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
 
   const spend = (what: string, user: UserId, cost: number, rate: Rate): void => {
     const wait = limiter.spend(`${what} ${user}`, cost, rate);
-    if (wait > 0) throw failure("rate-limited", { limit: rate.perMinute, unit: what, ...retryAfter(wait) });
+    if (wait > 0)
+      throw failure("rate-limited", { limit: rate.perMinute, unit: `${what} per minute`, ...retryAfter(wait) });
   };
 
   /** Throws unless the user is an administrator. */

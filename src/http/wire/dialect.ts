@@ -1,7 +1,7 @@
 import type { ErrorCode, ErrorObject } from "../../errors/catalog.ts";
 import { writeFailure } from "../../jsonapi/failure.ts";
 import { ATOMIC, type MediaType, PLAIN } from "../../jsonapi/media-type.ts";
-import { requireAccept, requireAcceptEvents, requireContentType } from "../../jsonapi/negotiation.ts";
+import { namesEvents, requireAccept, requireAcceptEvents, requireContentType } from "../../jsonapi/negotiation.ts";
 
 /** How the documents of an API look on the wire. */
 export interface Dialect {
@@ -54,6 +54,13 @@ export const JSON_API = createDialect(PLAIN);
 export const JSON_API_ATOMIC = createDialect(ATOMIC);
 /** A stream of events; errors are JSON:API. */
 export const EVENT_STREAM: Dialect = { ...JSON_API, requireAccept: requireAcceptEvents };
+/** JSON:API, or a stream of events for clients that ask for it. */
+export const JSON_API_OR_EVENTS: Dialect = {
+  ...JSON_API,
+  requireAccept: (header) => {
+    if (!namesEvents(header)) JSON_API.requireAccept(header);
+  },
+};
 
 /** The gPodder API, version 2, and the simple API. */
 export const GPODDER = createAppDialect({

@@ -259,6 +259,11 @@ export function respondToFailure(thrown: unknown, request: Request, response: Re
   });
 }
 
+/** The error document for what was thrown, for a response that has already begun. */
+export function writeFailureOf(thrown: unknown, request: Request, dialect: Dialect): string {
+  return dialect.writeError(toFailure(thrown, request).error);
+}
+
 function isStillSending({ raw }: Request): boolean {
   if (raw.complete) return false;
   const { "content-length": length, "transfer-encoding": encoding, expect } = raw.headers;

@@ -3,9 +3,9 @@ import type { FetchFailureReason } from "./feed.ts";
 /** A request to the API of another server, on behalf of a user who has an account there. */
 export interface ServiceRequest {
   readonly url: string;
-  readonly method?: "GET" | "POST" | "DELETE";
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly body?: string;
+  readonly method?: "GET" | "POST" | "DELETE" | undefined;
+  readonly headers?: Readonly<Record<string, string>> | undefined;
+  readonly body?: string | undefined;
   /** Which members of objects in lists to read. */
   readonly members: readonly string[];
   readonly maxBytes: number;

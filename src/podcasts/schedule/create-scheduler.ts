@@ -17,10 +17,15 @@ export interface CreateSchedulerOptions {
   readonly onFetch: ((outcome: FeedOutcome, seconds: number) => void) | undefined;
 }
 
+/** What other servers see. */
+export function userAgentOf(version: string): string {
+  return `Earmark/${version} (podcast subscription server)`;
+}
+
 /** Creates the scheduler with the real fetcher and artwork scaler. They are loaded on demand. */
 export function createScheduler({ networks }: FetchConfig, options: CreateSchedulerOptions): Scheduler {
   const { store, version, clock, log, onFetch } = options;
-  const userAgent = `Earmark/${version} (podcast subscription server)`;
+  const userAgent = userAgentOf(version);
   return new Scheduler({
     store,
     concurrency: CONCURRENCY,
