@@ -74,6 +74,16 @@ async function newPerson(): Promise<Person> {
     await store.accounts.addCredential(asUser(user), { credential: added, hash: hashSecret(secret) });
     return { id: credential.id, headers: kind === "token" ? bearer(secret) : cookie(secret) };
   };
+  const link = {
+    id: randomUUID(),
+    user,
+    secret: randomUUID(),
+    kind: "list",
+    title: undefined,
+    language: "en",
+  } as const;
+  const choice = { folder: undefined, except: [], ownTitles: false, createdAt: clock.now };
+  await store.links.add(asUser(user), { ...link, ...choice });
   const methods = { passkey: await open("passkey"), identity: await open("linked-user") };
   const person = { user, name, token: await open("token"), session: await open("session"), ...methods };
   return { ...person, other: (await open("session")).headers };
@@ -85,6 +95,7 @@ async function everythingOf({ user }: Person) {
     account: await store.accounts.get(user),
     list: await store.page(user, { offset: 0, size: 100 }),
     devices: await store.apps.devices(user),
+    links: await store.links.list(user),
     tokens: await store.accounts.listCredentials(user, "token"),
     sessions: await store.accounts.listCredentials(user, "session"),
     passkeys: await store.accounts.listCredentials(user, "passkey"),
@@ -157,6 +168,7 @@ async function requestOf(who: Person, url: string, method: string, way: Way, hea
   const ids = new Map([
     ["/v1/subscriptions/:id", guidOf("https://feeds.example/")],
     ["/v1/podcasts/:id/refresh", podcast?.id ?? ""],
+    ["/v1/links/:id", (await store.links.list(who.user))[0]?.id ?? ""],
   ]);
   const id = ids.get(url) ?? (await own());
   const login = await startAppLogin(signatures, { app: "", address: "192.0.2.1" }, clock.now);

@@ -13,7 +13,16 @@ import { startServer, temporaryFolder } from "./support/server.ts";
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
 const CODES = Object.keys(ERRORS).sort();
 /** Pages are not part of the API. */
-const PAGES = ["/", "/join", "/reset-password", "/assets/{name}", "/docs", "/docs.css"];
+const PAGES = [
+  "/",
+  "/join",
+  "/reset-password",
+  "/l/{name}",
+  "/l/{secret}/covers/{image}",
+  "/assets/{name}",
+  "/docs",
+  "/docs.css",
+];
 
 const operations = Object.entries(DOCUMENT.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, operation })),

@@ -88,6 +88,7 @@ export type ErrorCode =
   | "invalid-invitation"
   | "invalid-reset-link"
   | "too-many-links"
+  | "too-many-secret-links"
   | "last-admin"
   | "name-taken"
   | "too-many-tokens"

@@ -11,6 +11,7 @@ import {
   type SubscriptionResource,
 } from "./documents.ts";
 import { watchState } from "./events.ts";
+import { createLinkMethods } from "./link-methods.ts";
 import { fetchAll, fetchOne, fetchPage, iterateSubscriptions, MAX_PAGE_SIZE, pageQuery } from "./lists.ts";
 import { applyOperations } from "./operations.ts";
 import { createFetch, createSend, type Send, sendDelete } from "./requests.ts";
@@ -45,6 +46,7 @@ export function createClient(options: ClientOptions): Client {
   return {
     ...account,
     ...createAppMethods(send),
+    ...createLinkMethods(send),
     ...createListReads(send),
 
     async subscribe(feeds, options = {}) {

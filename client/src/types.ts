@@ -320,7 +320,54 @@ export interface AppMethods {
   denyAppLogin(id: string, options?: CallOptions): Promise<boolean>;
 }
 
-export interface Client extends AppMethods {
+/** What a secret link is to show. */
+export interface NewLink {
+  /** `list`: a page and an OPML file. `alerts`: an Atom feed. */
+  readonly kind: "list" | "alerts";
+  readonly title?: string | undefined;
+  /** Of the link's texts; unless given, that of the `Accept-Language` header. */
+  readonly language?: "en" | "de" | "es" | "fr" | "zh" | undefined;
+  /** Share only this folder and what is below it. */
+  readonly folder?: string | undefined;
+  /** Ids of subscriptions that are not shared; at most 200. */
+  readonly except?: readonly string[] | undefined;
+  /** Show your own titles instead of the publishers'. */
+  readonly ownTitles?: boolean | undefined;
+}
+
+/** A secret link: anyone who has its URL can open it. The last three are only for lists. */
+export interface Link {
+  readonly id: string;
+  readonly kind: NewLink["kind"];
+  readonly title: string | null;
+  readonly language: NonNullable<NewLink["language"]>;
+  readonly url: string;
+  readonly createdAt: Date;
+  readonly folder?: string | null;
+  readonly except?: readonly string[];
+  readonly ownTitles?: boolean;
+}
+
+/** What a link shares and leaves out. */
+export interface LinkPreview {
+  readonly sharedFeeds: number;
+  /** Feeds that are left out because they may be private, and the ids of their subscriptions. */
+  readonly privateFeeds: number;
+  readonly privateSubscriptions: readonly string[];
+}
+
+/** Secret links. They need a session, or a server without accounts. */
+export interface LinkMethods {
+  /** Oldest first. */
+  links(options?: CallOptions): Promise<Link[]>;
+  createLink(link: NewLink, options?: CallOptions): Promise<Link & Omit<LinkPreview, "privateSubscriptions">>;
+  /** What the link would share. Creates nothing. */
+  previewLink(link: NewLink, options?: CallOptions): Promise<LinkPreview>;
+  /** Resolves to false if there is none with this id. */
+  revokeLink(id: string, options?: CallOptions): Promise<boolean>;
+}
+
+export interface Client extends AppMethods, LinkMethods {
   /**
    * Subscribes to any number of feeds. Result N is about feed N. "added" means that the feed was not in the list before
    * this call and now is, with this id.

@@ -42,7 +42,8 @@ export class Attempts {
   }
 }
 
-function scaleRate({ burst, perMinute }: Rate, network: string): Rate {
+/** The rate of a network, wider ones of which have more people. */
+export function scaleRate({ burst, perMinute }: Rate, network: string): Rate {
   const factor = WIDE_NETWORK_FACTORS[network.slice(network.lastIndexOf("/"))] ?? 1;
   return { burst: burst * factor, perMinute: perMinute * factor };
 }

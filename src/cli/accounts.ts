@@ -81,6 +81,7 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
       credentials,
       devices: await store.apps.devices(account.user),
       dismissals: await store.duplicates.dismissals(account.user),
+      links: await store.links.list(account.user),
       actionPages: apps.everyAction(account.user),
       readSubscriptionCount: async () => (await store.page(account.user, { offset: 0, size: 1 })).total,
       subscriptionPages: subscriptionBatches(store, account.user),

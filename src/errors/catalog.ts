@@ -247,6 +247,11 @@ export const ERRORS = {
     detail:
       "There are already {max} unused links of this kind. Wait until one is used or expires; invitations can also be revoked.",
   },
+  "too-many-secret-links": {
+    status: 409,
+    title: "Too Many Links",
+    detail: "The account already has the maximum of {max} secret links. Revoke one that is no longer used.",
+  },
   "last-admin": { status: 409, title: "Last Administrator", detail: "Make another account an administrator first." },
   "name-taken": { status: 409, title: "Name Taken", detail: "An account with this name already exists." },
   "too-many-tokens": {

@@ -15,6 +15,7 @@ import { createDuplicateHandlers } from "./api/duplicates.ts";
 import { createEventsHandler } from "./api/events.ts";
 import { createFeedSearchHandler } from "./api/feed-searches.ts";
 import { createOpmlHandlers, requireImportFileType } from "./api/imports.ts";
+import { createLinkHandlers } from "./api/links.ts";
 import { createDeleteAccountHandler, createMeHandlers } from "./api/me.ts";
 import { createMeImportHandler } from "./api/me-import.ts";
 import { createOperationsHandler } from "./api/operations.ts";
@@ -37,6 +38,7 @@ import { nextcloudRoutes } from "./apps/nextcloud/routes.ts";
 import { CALLBACK, createOidcLoginHandlers } from "./auth/oidc-login.ts";
 import { type BodyReaders, createBodyReaders } from "./body-readers.ts";
 import { createHealthHandlers } from "./health.ts";
+import { linkRoutes } from "./links/routes.ts";
 import type { Metrics } from "./metrics.ts";
 import { docsRoutes } from "./page/docs-page.ts";
 import { pageRoutes } from "./page/page.ts";
@@ -73,11 +75,13 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
       body: { maxBytes: MAX_EXPORT_BYTES },
       run: createMeImportHandler(services, bodies.accountExport),
     }),
+    ...ownLinkRoutes(services),
     ...accountRoutes(services),
 
     ...gpodderRoutes(services, bodies),
     ...nextcloudRoutes(services, bodies),
 
+    ...linkRoutes(services),
     ...pageRoutes(config),
     ...docsRoutes(services.serverUrlOf),
 
@@ -207,6 +211,22 @@ function accountImportRoutes(services: Services): Route[] {
       run: imports.import,
     }),
     route("POST", "/v1/account-imports/logins", { access: "write", body, run: imports.startLogin }),
+  ];
+}
+
+/** Secret links, which a server without accounts has too. */
+function ownLinkRoutes(services: Services): Route[] {
+  const links = createLinkHandlers(services);
+  return [
+    route("GET", "/v1/links", { access: "account", query: readPageQuery, run: links.list }),
+    route("POST", "/v1/links", {
+      access: "account",
+      query: readImportQuery,
+      body: { maxBytes: MAX_SMALL_DOCUMENT_BYTES },
+      run: links.create,
+    }),
+    route("GET", "/v1/links/:id", { access: "account", run: links.get }),
+    route("DELETE", "/v1/links/:id", { access: "account", run: links.revoke }),
   ];
 }
 

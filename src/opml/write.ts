@@ -60,11 +60,15 @@ interface Folder {
  * subscriptions. A subscription is nested in the first of its folders, and its `category` attribute lists all of them.
  * Until its folder is written, only its id is kept in memory.
  */
-export async function* writeOpml({ batches, find }: OpmlSource, createdAt: Date): AsyncGenerator<string> {
+export async function* writeOpml(
+  { batches, find }: OpmlSource,
+  createdAt: Date,
+  title = "Podcast subscriptions",
+): AsyncGenerator<string> {
   yield `<?xml version="1.0" encoding="UTF-8"?>
 <opml version="2.0">
   <head>
-    <title>Podcast subscriptions</title>
+    <title>${escapeAttribute(title)}</title>
     <dateCreated>${createdAt.toUTCString()}</dateCreated>
     <docs>https://opml.org/spec2.opml</docs>
   </head>

@@ -23,6 +23,7 @@ import {
   IDENTITY,
   isWithout,
   LATE,
+  LINK,
   MALFORMED,
   METRICS_TOKEN,
   markOf,
@@ -140,7 +141,7 @@ export class AccessMatrix {
       newPasskey: () => createPasskey(port, { Host: "127.0.0.1", Cookie: session.cookie }),
     };
     this.#people.set(name, person);
-    const kinds = ["/v1/subscriptions/:id", SESSION, TOKEN, PASSKEY, IDENTITY, DUPLICATE, ...PODCASTS];
+    const kinds = ["/v1/subscriptions/:id", SESSION, TOKEN, PASSKEY, IDENTITY, DUPLICATE, LINK, ...PODCASTS];
     for (const url of kinds) await this.makeItem(person, url);
     await this.makeDevice(person);
     await this.#waitUntilUsed(person, [session.id, write.id, read.id]);
@@ -168,10 +169,11 @@ export class AccessMatrix {
     if (url === TOKEN) return (await newToken(this.#port, who, { label: mark, scope: "read" })).id;
     if (url === IDENTITY) return this.#linkUser(who);
     if (url === DUPLICATE) return this.#newDuplicate(who);
-    if (url === PASSKEY) {
-      const body = await wayOf("/v1/passkeys", "POST").body?.(who, url);
+    if (url === PASSKEY || url === LINK) {
+      const path = url.replace("/:id", "");
+      const body = await wayOf(path, "POST").body?.(who, url);
       const headers = { Cookie: who.cookie, "Content-Type": PLAIN };
-      return JSON.parse(bodyOf(await this.send("POST", "/v1/passkeys", headers, body))).data.id;
+      return JSON.parse(bodyOf(await this.send("POST", path, headers, body))).data.id;
     }
     const { id, feedUrl } = await this.#subscribe(who);
     return PODCASTS.includes(url) ? this.#newPodcast(feedUrl, { title: mark }) : id;

@@ -75,6 +75,7 @@ export const DUPLICATE = "/v1/duplicates/:id";
 export const SESSION = "/v1/sessions/:id";
 export const TOKEN = "/v1/tokens/:id";
 export const PASSKEY = "/v1/passkeys/:id";
+export const LINK = "/v1/links/:id";
 export const IDENTITY = "/v1/identities/:id";
 
 export interface Credential {
@@ -206,6 +207,21 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
       },
     },
   },
+  "/v1/links": {
+    GET: { access: "account", status: 200 },
+    POST: {
+      access: "account",
+      status: 201,
+      body: ({ name }) => document("link", { kind: "list", title: markOf(name) }),
+    },
+  },
+  "/v1/links/:id": {
+    GET: { access: "account", status: 200 },
+    DELETE: { access: "account", status: 204, restore: replace("/v1/links/:id") },
+  },
+  // Valid links are the subject of links.test.ts.
+  "/l/:name": { GET: { access: "open", status: 404 } },
+  "/l/:secret/covers/:image": { GET: { access: "open", status: 404 } },
   "/v1/accounts": {
     GET: { access: "admin", status: 200 },
     POST: {

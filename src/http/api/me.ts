@@ -76,16 +76,17 @@ export function createMeHandlers(services: Services) {
       const now = clock();
       const owned = USER_MANAGED_KINDS.map((kind) => validCredentials(accounts, caller.user, kind, now));
       const credentials = (await Promise.all(owned)).flat();
-      const [account, devices, dismissals] = await Promise.all([
+      const [account, devices, dismissals, links] = await Promise.all([
         ownAccountOf(services, caller.user),
         store.apps.devices(caller.user),
         store.duplicates.dismissals(caller.user),
+        store.links.list(caller.user),
       ]);
       const readSubscriptionCount = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;
       const subscriptionPages = subscriptionBatches(store, caller.user, afterBatch(call));
       const actionPages = apps.everyAction(caller.user, afterBatch(call));
       const everything = writeAccountExport(
-        { account, credentials, devices, dismissals, readSubscriptionCount, subscriptionPages, actionPages },
+        { account, credentials, devices, dismissals, links, readSubscriptionCount, subscriptionPages, actionPages },
         basePath,
       );
       await respondInPieces(request, response, everything, downloadOf(JSON_API.contentType, "earmark.json"));

@@ -50,6 +50,7 @@ test("account export: list in batches of any size → one complete document", as
     credentials: [TOKEN],
     devices: [PHONE],
     dismissals: [{ id: "g", dismissedAt: NOW }],
+    links: [],
     readSubscriptionCount: async () => 3,
     subscriptionPages: subscriptionPages(),
     actionPages: actionPages(),
