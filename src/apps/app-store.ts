@@ -119,7 +119,7 @@ export interface AppStore {
   importDevices(caller: Caller, devices: readonly Device[], at: Date): Promise<void>;
   /** Those with a sequence number after the given one. */
   resends(user: UserId, installation: string, after: number): Promise<readonly Resend[]>;
-  /** The listed feeds that have moved, as an installation knows them. */
+  /** The feeds that have moved, as an installation knows them. Those that are not listed keep their actions. */
   movedFeeds(user: UserId, installation: string): Promise<readonly MovedFeed[]>;
   /** Creates the device of the installation if it is new, and applies the changes. */
   saveDevice(caller: Caller, installation: Installation, changes: DeviceChanges, at: Date): Promise<void>;

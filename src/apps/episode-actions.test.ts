@@ -5,8 +5,8 @@ import {
   isNewer,
   type KeyedAction,
   mergeActions,
+  type NumberedAction,
   readAction,
-  type StoredAction,
   type UploadedAction,
 } from "./episode-actions.ts";
 
@@ -63,7 +63,7 @@ test("decoded feed: percent-decoded in full or in part → the same feed", () =>
 
 const action = (position: number, time: string): KeyedAction =>
   read({ position, actedAt: seconds(time) }) ?? assert.fail();
-const stored = (position: number, time: string, more: Partial<StoredAction> = {}): StoredAction => ({
+const stored = (position: number, time: string, more: Partial<NumberedAction> = {}): NumberedAction => ({
   ...action(position, time),
   sequence: 3,
   superseded: undefined,
@@ -71,7 +71,7 @@ const stored = (position: number, time: string, more: Partial<StoredAction> = {}
 });
 
 /** Merges actions of one episode. */
-const merge = (uploads: readonly KeyedAction[], existing: StoredAction | undefined, sequence: number) => {
+const merge = (uploads: readonly KeyedAction[], existing: NumberedAction | undefined, sequence: number) => {
   const keys = uploads.map(() => "key");
   const { written, ...merged } = mergeActions(uploads, keys, new Map(existing && [["key", existing]]), sequence);
   return { ...merged, written: [...written.values()] };

@@ -32,10 +32,16 @@ export interface KeyedAction extends EpisodeAction {
 }
 
 /** An action with its sequence number. */
-export interface StoredAction extends EpisodeAction {
+export interface NumberedAction extends EpisodeAction {
   readonly sequence: number;
   /** The latest upload that lost to this action. */
   readonly superseded: Superseded | undefined;
+}
+
+/** An action as it was stored. */
+export interface StoredAction extends NumberedAction {
+  /** Key of the feed that has it. Apps may have uploaded it under another URL, which has become another feed since. */
+  readonly feedKey: string;
 }
 
 type Superseded = Pick<EpisodeAction, "actedAt" | "position">;
@@ -98,15 +104,15 @@ function readSeconds(seconds: number | undefined): number | undefined {
 export function mergeActions(
   uploads: readonly KeyedAction[],
   keys: readonly string[],
-  stored: ReadonlyMap<string, StoredAction>,
+  stored: ReadonlyMap<string, NumberedAction>,
   sequence: number,
 ): {
-  readonly written: ReadonlyMap<string, StoredAction>;
+  readonly written: ReadonlyMap<string, NumberedAction>;
   readonly replaced: readonly number[];
   last: number;
   hasSupersededPlays: boolean;
 } {
-  const written = new Map<string, StoredAction>();
+  const written = new Map<string, NumberedAction>();
   const replaced = new Set<number>();
   let [last, hasSupersededPlays] = [sequence, false];
   for (const [index, sent] of uploads.entries()) {
@@ -125,18 +131,18 @@ export function mergeActions(
 }
 
 /** Whether `mergeActions` stores this upload instead of the action that is stored. */
-export function isNewer(upload: KeyedAction, stored: StoredAction | undefined): boolean {
+export function isNewer(upload: KeyedAction, stored: NumberedAction | undefined): boolean {
   return stored === undefined || replaces(withTime(upload, stored), stored);
 }
 
 /** An upload without a valid time wins, unless it only repeats what is stored. */
-function withTime(upload: KeyedAction, stored: StoredAction | undefined): KeyedAction {
+function withTime(upload: KeyedAction, stored: NumberedAction | undefined): KeyedAction {
   if (!upload.isUndated || stored === undefined) return upload;
   return { ...upload, actedAt: differs(upload, stored) ? later(upload, stored) : stored.actedAt };
 }
 
 /** Whether a losing upload changes nothing: a repeated or older play, or any action that is not a play. */
-function isIgnored({ kind, actedAt, position }: EpisodeAction, existing: StoredAction): boolean {
+function isIgnored({ kind, actedAt, position }: EpisodeAction, existing: NumberedAction): boolean {
   if (kind !== "play" || actedAt.getTime() === existing.actedAt.getTime()) return true;
   const difference = actedAt.getTime() - (existing.superseded?.actedAt.getTime() ?? 0);
   return difference < 0 || (difference === 0 && position === existing.superseded?.position);

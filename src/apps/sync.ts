@@ -210,8 +210,8 @@ export class AppSync {
     await this.#tell(caller, installation, state, { since: 0, from: 0 }, at);
     const progress = { kind: "poll", since: 0, from: 0, covered: state.sequence } as const;
     await this.#recordSync(caller, { kind: "feeds", installation, progress }, state, at);
-    const { rename } = await this.#movedFeeds(caller.user, installation.key, state);
-    const toOwn = (item: Subscription) => ({ ...item, feedUrl: rename({ podcast: item.feedUrl }).podcast });
+    const { keyOf, urlOf } = await this.#movedFeeds(caller.user, installation.key, state);
+    const toOwn = (item: Subscription) => ({ ...item, feedUrl: urlOf(keyOf(item.feedUrl)) ?? item.feedUrl });
     return state.hasMoves ? mapPages(pages, (items) => items.map(toOwn)) : pages;
   }
 
@@ -437,11 +437,14 @@ export class AppSync {
     moved: MovedFeeds,
   ): AsyncGenerator<readonly StoredAction[]> {
     for (const each of again)
-      for await (const actions of this.#actions(user, 0, upTo, each)) yield actions.map(moved.rename);
+      for await (const actions of this.#actions(user, 0, upTo, each)) yield rename(actions, moved);
     if (again.size === 0 && moved === NOT_MOVED) yield* this.#actions(user, from, upTo, feed);
     else
       for await (const actions of this.#actions(user, from, upTo, feed))
-        yield actions.filter(({ podcast }) => !again.has(moved.keyOf(podcast))).map(moved.rename);
+        yield rename(
+          actions.filter(({ feedKey }) => !again.has(feedKey)),
+          moved,
+        );
   }
 
   /** Feeds of actions by their URLs, and actions under the URLs that an installation has. */
@@ -455,11 +458,7 @@ export class AppSync {
       keys.set(url, known);
       return byKey.get(known)?.key ?? known;
     };
-    const rename = <Action extends Pick<EpisodeAction, "podcast">>(action: Action): Action => {
-      const feed = byKey.get(keyOf(action.podcast));
-      return feed === undefined ? action : { ...action, podcast: feed.url };
-    };
-    return { keyOf, rename };
+    return { keyOf, urlOf: (key) => byKey.get(key)?.url };
   }
 
   /** All actions of a user, in the order of their uploads. `afterBatch`: see `subscriptionBatches`. */
@@ -468,7 +467,7 @@ export class AppSync {
     const moved = await this.#movedFeeds(user, NOBODYS.key, state);
     for await (const actions of this.#actions(user, 0, state.sequence, undefined)) {
       await afterBatch?.();
-      yield actions.map(moved.rename);
+      yield rename(actions, moved);
     }
   }
 
@@ -477,7 +476,7 @@ export class AppSync {
     const moved = await this.#movedFeeds(user, NOBODYS.key, await this.#store.apps.state(user, "actions", NOBODYS, 0));
     const feed = podcast === undefined ? undefined : moved.keyOf(podcast);
     const { items, total } = await this.#store.apps.actionPage(user, { ...range, feed });
-    return { items: items.map(moved.rename), total };
+    return { items: rename(items, moved), total };
   }
 
   async *#actions(
@@ -614,10 +613,18 @@ interface ActionsToSend {
 interface MovedFeeds {
   /** The key of the feed of actions with this URL. */
   readonly keyOf: (url: string) => string;
-  readonly rename: <Action extends Pick<EpisodeAction, "podcast">>(action: Action) => Action;
+  /** The URL under which the feed with this key is sent. */
+  readonly urlOf: (key: string) => string | undefined;
 }
 
-const NOT_MOVED: MovedFeeds = { keyOf: actionFeedKey, rename: (action) => action };
+const NOT_MOVED: MovedFeeds = { keyOf: actionFeedKey, urlOf: () => undefined };
+
+function rename(actions: readonly StoredAction[], { urlOf }: MovedFeeds): readonly StoredAction[] {
+  return actions.map((action) => {
+    const podcast = urlOf(action.feedKey);
+    return podcast === undefined ? action : { ...action, podcast };
+  });
+}
 
 /** What is not for an app. */
 const NOBODYS: Installation = { key: "", device: undefined };

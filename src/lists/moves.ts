@@ -296,8 +296,8 @@ export class Moves {
       this.#rename(row.target, feed, url, "pending");
       return undefined;
     }
-    // A URL that was forgotten, or only seen, becomes a feed of its own. If it was one before, it gets its actions back.
-    if (row.currentAt > 0) this.copied.push({ from: this.#urls.get(row.target)?.url ?? "", to: url });
+    // A URL that was forgotten, or only seen, becomes a feed of its own. Until now, it had the actions of the other one.
+    this.copied.push({ from: this.#urls.get(row.target)?.url ?? "", to: url });
     this.#refuse({ feed, target: row.target });
     this.#refuse({ feed: row.target, target: feed });
     this.#setUrl({ ...NEVER_LOOKED, feed, url, target: feed, leads: "self", ...SHOWN, currentAt: this.#list.sequence });

@@ -8,6 +8,7 @@ import {
   type KeyedAction,
   MAX_ACTIONS,
   mergeActions,
+  type NumberedAction,
   type StoredAction,
 } from "../../apps/episode-actions.ts";
 import type { Upload } from "../../apps/marks.ts";
@@ -29,11 +30,12 @@ import { actionKeys, splitActionKey } from "../shared/keys.ts";
 const NONE = -1;
 export const LAST_ACTION =
   "select coalesce(max(sequence), 0) as last_action from earmark.episode_actions where user_id = $1";
-const COLUMNS = `sequence, podcast, media_url, guid, device, kind, position, started, total, acted_at,
+const COLUMNS = `sequence, feed, podcast, media_url, guid, device, kind, position, started, total, acted_at,
     beaten_at, beaten_position`;
 
 interface ActionRow {
   readonly sequence: number;
+  readonly feed: unknown;
   readonly podcast: string;
   readonly media_url: string;
   readonly guid: string;
@@ -51,6 +53,7 @@ function toAction(row: ActionRow): StoredAction {
   const known = (seconds: number) => (seconds === NONE ? undefined : seconds);
   return {
     sequence: row.sequence,
+    feedKey: digitsOf(row.feed),
     podcast: row.podcast,
     episode: row.media_url,
     kind: row.kind,
@@ -70,7 +73,7 @@ const ALL_COLUMNS = [
   ...["position", "started", "total", "acted_at", "beaten_at", "beaten_position"],
 ];
 
-function toValues(user: UserId, actionKey: string, action: StoredAction): NewValues {
+function toValues(user: UserId, actionKey: string, action: NumberedAction): NewValues {
   const { feed, episode, kind } = splitActionKey(actionKey);
   return [
     user,
@@ -156,20 +159,20 @@ function* readActionFeeds(user: UserId): Work<Map<string, string>> {
 }
 
 /** False if the key of one is stored already. */
-function* insertActions(user: UserId, byKey: ReadonlyMap<string, StoredAction>): Work<boolean> {
+function* insertActions(user: UserId, byKey: ReadonlyMap<string, NumberedAction>): Work<boolean> {
   const rows = [...byKey].map(([actionKey, action]) => toValues(user, actionKey, action));
   return (yield* insertValues("episode_actions", ALL_COLUMNS, rows, true)) === rows.length;
 }
 
 const FIND_ONE: Sql = {
-  sqlite: `select ${COLUMNS}, feed, episode from episode_actions
+  sqlite: `select ${COLUMNS}, episode from episode_actions
     where user_id = $1 and feed = $2 and episode = $3 and kind = $4`,
   postgres: undefined,
 };
 /** All at once: if the planner's statistics do not know the user yet, PostgreSQL reads all actions for each lookup. */
 const FIND_ALL: Sql = {
   sqlite: undefined,
-  postgres: `select ${COLUMNS}, feed, episode from earmark.episode_actions
+  postgres: `select ${COLUMNS}, episode from earmark.episode_actions
     where user_id = $1 and feed = any($2) and episode = any($3)`,
 };
 
@@ -190,7 +193,7 @@ function* findActions(user: UserId, keys: readonly string[]): Work<Map<string, S
   return new Map(found.map((row) => [digitsOf(row.feed) + digitsOf(row.episode) + row.kind, toAction(row)]));
 }
 
-type FoundRow = ActionRow & { readonly feed: unknown; readonly episode: unknown };
+type FoundRow = ActionRow & { readonly episode: unknown };
 
 /** Counts only if there can be too many, because counting is slow. */
 function* evictActions(user: UserId, last: number): Work<void> {

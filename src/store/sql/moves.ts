@@ -136,7 +136,7 @@ export function* readFollowsMoves(user: UserId): Work<boolean> {
   return (yield* get<{ follows_moves: number }>(sql, user))?.follows_moves !== 0;
 }
 
-/** The listed feeds that have moved, as a client knows them. */
+/** The feeds that have moved, as a client knows them. */
 export function* readMovedFeeds(user: UserId, client: string): Work<MovedFeed[]> {
   const state = yield* readMoves(user, { feeds: undefined, isOnlyUrls: false, client, removed: [] });
   const targets = [...new Set(state.urls.map(({ target }) => target))];
@@ -147,9 +147,10 @@ export function* readMovedFeeds(user: UserId, client: string): Work<MovedFeed[]>
   );
   const listed = new Map(rows.map(({ feed, feed_url, sequence }) => [digitsOf(feed), { feedUrl: feed_url, sequence }]));
   const moves = new Moves({ sequence: 0, find: (feed) => listed.get(feed) }, state, 0);
-  return [...listed].map(([target, { feedUrl }]) => ({
-    keys: state.urls.filter((row) => row.target === target).map(({ url }) => actionFeedKey(url)),
-    key: actionFeedKey(feedUrl),
+  const urlsOf = Map.groupBy(state.urls, ({ target }) => target);
+  return [...urlsOf].map(([target, urls]) => ({
+    keys: urls.map(({ url }) => actionFeedKey(url)),
+    key: actionFeedKey(listed.get(target)?.feedUrl ?? moves.urlRow(target)?.url ?? ""),
     url: moves.urlFor(client, target),
   }));
 }

@@ -577,6 +577,23 @@ export function describeMoves(engine: string, store: Store): void {
       assert.deepEqual(await other.actions(), []);
     });
 
+    test("resends: a URL of a feed becomes another feed → apps get both, each with all actions", async () => {
+      for (const isSighted of [true, false]) {
+        const { person, server, phone, other } = await start("phone", "other");
+        const added = isSighted ? B : A;
+        if (isSighted) await server.sight(A, B);
+        else await person.move(A, B);
+        await phone.play(added, [E1, 10]);
+        await other.actions();
+        if (!isSighted) await person.forget(B);
+        await person.add(added);
+        await other.poll(0);
+        const [a, b] = [A, B].map((each) => [each, E1, 10]);
+        assert.deepEqual((await other.actions(undefined, 0)).sort(), [a, b], isSighted ? "sighted" : "forgotten");
+        assert.deepEqual([await other.actions(A, 0), await other.actions(B, 0)], [[a], [b]]);
+      }
+    });
+
     test("resends: told to remove, told to add, then an echo of the first → stays, and is offered again", async () => {
       for (const isMoved of [false, true]) {
         const { person, server, phone, list } = await start("phone");

@@ -1,5 +1,5 @@
 import { DEVICE_TYPES, type Device, type DeviceChanges, MAX_CAPTION } from "../../../apps/app-store.ts";
-import type { StoredAction } from "../../../apps/episode-actions.ts";
+import type { NumberedAction } from "../../../apps/episode-actions.ts";
 import { failure } from "../../../errors/catalog.ts";
 import { type Resource, readAttributes } from "../../../jsonapi/document.ts";
 import { PLAIN } from "../../../jsonapi/media-type.ts";
@@ -59,7 +59,7 @@ export function deviceResource({ id, ...device }: Device, subscriptions: number,
   };
 }
 
-export function writeAction(action: StoredAction): string {
+export function writeAction(action: NumberedAction): string {
   const { sequence, podcast, episode, guid = null, device = null, kind, actedAt } = action;
   const { position = null, started = null, total = null } = action;
   return JSON.stringify({
@@ -80,7 +80,7 @@ export function writeAction(action: StoredAction): string {
 }
 
 export function writeActionPage(
-  { items, total }: { readonly items: readonly StoredAction[]; readonly total: number },
+  { items, total }: { readonly items: readonly NumberedAction[]; readonly total: number },
   query: ActionListQuery,
   basePath: string,
 ): string {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Credential } from "../../../accounts/account-store.ts";
-import type { StoredAction } from "../../../apps/episode-actions.ts";
+import type { NumberedAction } from "../../../apps/episode-actions.ts";
 import type { Subscription } from "../../../lists/subscription.ts";
 import { credentialResource, ownAccountResource } from "./accounts.ts";
 import { deviceResource } from "./apps.ts";
@@ -20,7 +20,7 @@ const TOKEN: Credential = {
   expiresAt: undefined,
 };
 const PHONE = { id: "phone", caption: "Phone", type: "mobile", app: "", syncedAt: NOW } as const;
-const ACTION: StoredAction = {
+const ACTION: NumberedAction = {
   sequence: 7,
   podcast: "https://feeds.example/a",
   episode: "https://media.example/a",

@@ -1,6 +1,6 @@
 import type { Credential } from "../../../accounts/account-store.ts";
 import type { Device } from "../../../apps/app-store.ts";
-import type { StoredAction } from "../../../apps/episode-actions.ts";
+import type { NumberedAction } from "../../../apps/episode-actions.ts";
 import { PLAIN } from "../../../jsonapi/media-type.ts";
 import type { Link } from "../../../links/link-store.ts";
 import type { Subscription } from "../../../lists/subscription.ts";
@@ -22,7 +22,7 @@ interface AccountExport {
   /** Reads the number of subscriptions, which is an attribute of every device resource. */
   readonly readSubscriptionCount: () => Promise<number>;
   readonly subscriptionPages: AsyncIterable<readonly Subscription[]>;
-  readonly actionPages: AsyncIterable<readonly StoredAction[]>;
+  readonly actionPages: AsyncIterable<readonly NumberedAction[]>;
 }
 
 /** The chunks of one document. */
