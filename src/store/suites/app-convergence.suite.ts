@@ -225,7 +225,7 @@ const FAULTS: Readonly<Record<string, CreateServer>> = {
         return seconds();
       },
     };
-    const faulty: Pick<Store, "apps" | "change" | "find" | "itemsAfter" | "readChanges"> = {
+    const faulty: Pick<Store, "apps" | "change" | "find" | "itemsAfter" | "move" | "readChanges"> = {
       apps,
       async change(...given) {
         const done = await store.change(...given);
@@ -234,6 +234,7 @@ const FAULTS: Readonly<Record<string, CreateServer>> = {
       },
       find: store.find.bind(store),
       itemsAfter: store.itemsAfter.bind(store),
+      move: store.move.bind(store),
       readChanges: store.readChanges.bind(store),
     };
     return new AppSync(faulty as Store);
