@@ -20,7 +20,28 @@ export interface Caller {
   readonly requiresAdmin?: boolean;
   /** Who acts, for the audit log; the command line unless given. */
   readonly actor?: Actor;
+  /** Who changes the list, for its history; the command line unless given. */
+  readonly author?: Author;
 }
+
+/** By whom a list is changed: an app, the page, the bearer of a token, an import, a command, or the server itself. */
+export interface Author {
+  readonly kind: "app" | "page" | "token" | "import" | "command" | "server";
+  /** The app's device or the token's label; otherwise empty. */
+  readonly name: string;
+  /** Tells authors of the same name apart: the app's installation or the token's id. */
+  readonly key: string;
+  /** The same for all writes of one import, upload or undo. */
+  readonly act?: string;
+  /** What is undone: a set of changes, or everything since before it. */
+  readonly undo?: { readonly set: number; readonly scope: "this" | "since" };
+}
+
+const ANONYMOUS = { name: "", key: "" } as const;
+export const BY_PAGE: Author = { kind: "page", ...ANONYMOUS };
+export const BY_COMMAND: Author = { kind: "command", ...ANONYMOUS };
+export const BY_SERVER: Author = { kind: "server", ...ANONYMOUS };
+export const BY_IMPORT: Author = { kind: "import", ...ANONYMOUS };
 
 /** Who did something, and from which address; empty if it was done on the server itself. */
 export interface Actor {

@@ -70,6 +70,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const cleanup = startCleanup({
       steps: {
         removals: () => store.forgetRemovals(new Date(Date.now() - config.removalRetentionDays * DAY_MS)),
+        history: () => store.history.forget(new Date(Date.now() - config.removalRetentionDays * DAY_MS)),
         podcasts: () => store.podcasts.eraseUnused(new Date()),
         accounts: () => accounts.store.sweep(new Date()),
       },

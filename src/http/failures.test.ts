@@ -8,6 +8,7 @@ import type { AlertStore } from "../alerts/alert-store.ts";
 import type { AppStore } from "../apps/app-store.ts";
 import { readConfig } from "../config/config.ts";
 import type { LinkStore } from "../links/link-store.ts";
+import type { HistoryStore } from "../lists/history-store.ts";
 import type { DuplicateStore } from "../podcasts/duplicates.ts";
 import type { LookStore } from "../podcasts/look-store.ts";
 import type { PodcastStore } from "../podcasts/podcast-store.ts";
@@ -42,6 +43,7 @@ async function startBroken(failure: Error) {
     links: {} as LinkStore,
     moves: {} as LookStore,
     duplicates: {} as DuplicateStore,
+    history: {} as HistoryStore,
   };
   const stream = new PassThrough();
   let log = "";

@@ -1,11 +1,12 @@
-import type { Caller } from "../accounts/caller.ts";
+import { randomUUID } from "node:crypto";
+import { BY_IMPORT, type Caller } from "../accounts/caller.ts";
 import { applyAccepted } from "../util/apply-accepted.ts";
 import { forEachInTurns, yieldTurn } from "../util/turns.ts";
-import { type Details, toStoredDetails } from "./details.ts";
+import type { Details } from "./details.ts";
 import { type FeedUrlErrorCode, guidOf, readFeedUrl } from "./feed-url.ts";
-import { applyChange, MemoryList, toOutcome } from "./list.ts";
 import type { SequenceRange, SubscriptionStore } from "./list-store.ts";
-import type { Addition, CannotMerge, Outcome, Refusal, SubscriptionKey } from "./subscription.ts";
+import { createPreview } from "./preview.ts";
+import type { Addition, CannotMerge, ChangedLater, Outcome, Refusal } from "./subscription.ts";
 
 /** A feed to subscribe to, as given in a file or by a person. */
 export interface FeedToImport extends Details {
@@ -25,7 +26,7 @@ export interface ImportRefusal {
   readonly code:
     | FeedUrlErrorCode
     | NonNullable<FeedToImport["skip"]>
-    | Exclude<Refusal["code"], "already-subscribed" | "not-found" | CannotMerge["code"]>;
+    | Exclude<Refusal["code"], "already-subscribed" | "not-found" | CannotMerge["code"] | ChangedLater["code"]>;
   /** Maximum length of the list, if it is full. */
   readonly max?: number | undefined;
 }
@@ -64,10 +65,11 @@ export async function importFeeds(
   now: Date,
   { dryRun = false, onProgress, onWritten, shouldContinue = () => true }: ImportOptions = {},
 ): Promise<ImportResult[]> {
+  const author = { ...BY_IMPORT, act: randomUUID() };
   const add = dryRun
     ? await createPreview(store, caller, now)
     : async (additions: readonly Addition[]) => {
-        const { outcomes, ...written } = await store.change(caller, additions, now);
+        const { outcomes, ...written } = await store.change({ ...caller, author }, additions, now);
         onWritten?.(written);
         return outcomes;
       };
@@ -147,6 +149,7 @@ function toResult(feed: FeedToImport, outcome: Outcome | ImportRefusal): ImportR
   if (code === "already-subscribed") return { feed, outcome: code, reason: undefined, id: undefined };
   if (code === "not-found" || code === "merge-target-not-found" || code === "merge-into-itself")
     throw new Error("an addition is neither missing nor merged");
+  if (code === "changed-later") throw new Error("an addition does not depend on what was changed");
   const reason: ImportRefusal =
     outcome.code === "quota-exceeded" ? { kind: "refused", code, max: outcome.max } : { kind: "refused", code };
   return { feed, outcome: code === feed.skip ? "skipped" : "refused", reason, id: undefined };
@@ -172,44 +175,5 @@ export function countResults(results: readonly ImportResult[]): {
       refused: count("refused"),
     },
     reasons: Array.from(reasons, ([code, count]) => ({ code, count })),
-  };
-}
-
-/** Returns a function that applies additions to an in-memory copy of the user's list, by the same rules as the store. */
-async function createPreview(
-  store: SubscriptionStore,
-  { user, maxSubscriptions: max }: Caller,
-  now: Date,
-): Promise<(additions: readonly Addition[]) => Promise<Outcome[]>> {
-  const { total } = await store.page(user, { offset: 0, size: 1 });
-  const list = new MemoryList(0, total);
-  return async (additions) => {
-    const keys = additions.flatMap(({ id, fallbackId = id, normalizedUrl }): SubscriptionKey[] => [
-      { kind: "id", id },
-      { kind: "id", id: fallbackId },
-      { kind: "feed", normalizedUrl },
-    ]);
-    const found = await store.find(user, keys);
-    for (const [index, key] of keys.entries()) {
-      const subscription = found[index];
-      if (subscription === undefined) continue;
-      const { id, feedUrl, subscribedAt } = subscription;
-      // A subscription found by its id either has another feed or is also found by its feed.
-      const feed = key.kind === "feed" ? key.normalizedUrl : "";
-      const time = subscribedAt.getTime();
-      list.load({
-        sequence: 0,
-        updateSequence: 0,
-        id,
-        feed,
-        feedUrl,
-        subscribedAt: time,
-        ...toStoredDetails(subscription),
-      });
-    }
-    return additions.map((addition) => {
-      const change = { ...addition, feed: addition.normalizedUrl };
-      return toOutcome(addition, applyChange(list, change, now.getTime(), max), now, max);
-    });
   };
 }

@@ -1,5 +1,7 @@
+import type { Caller } from "../accounts/caller.ts";
 import { type Details, isSame, isTooLong, type StoredDetails, toStoredDetails, withDetails } from "./details.ts";
 import { feedKeyHex, readFeedUrl } from "./feed-url.ts";
+import { History } from "./history.ts";
 import type { Leads, Moves, Told } from "./moves.ts";
 import type { Addition, Change, KeyedUrl, MoveChange, Outcome, Subscription, Update } from "./subscription.ts";
 
@@ -27,6 +29,7 @@ export interface List<Key> {
   readonly followsMoves: boolean;
   /** Undefined if the list has no tracked feeds and no change needs them (`needsMoves`). */
   readonly moves: Moves | undefined;
+  readonly history: History<Key>;
   keyOf(text: string): Key;
   textOf(key: Key): string;
   findById(id: Key): Item<Key> | undefined;
@@ -53,7 +56,12 @@ export type KeyedChange<Key> =
       readonly client?: string;
     })
   | (Omit<Update, "id" | "normalizedUrl"> & { readonly id: Key; readonly feed?: Key })
-  | { readonly kind: "remove"; readonly id: Key; readonly mergeInto?: Key }
+  | {
+      readonly kind: "remove";
+      readonly id: Key;
+      readonly mergeInto?: Key;
+      readonly unchangedSince?: number;
+    }
   | { readonly kind: "remove-feed"; readonly feed: Key; readonly client?: string }
   | MoveChange;
 
@@ -73,12 +81,14 @@ export type ChangeResult<Key> =
       readonly code:
         | "quota-exceeded"
         | "not-found"
+        | "changed-later"
         | "details-too-long"
         | "merge-target-not-found"
         | "merge-into-itself";
     };
 
 const NOTHING = { kind: "refused", code: "not-found" } as const;
+const CHANGED_LATER = { kind: "refused", code: "changed-later" } as const;
 
 /** Whether a change may make a feed tracked, or concerns only tracked ones. */
 export function needsMoves(change: Change | MoveChange | KeyedChange<unknown>): boolean {
@@ -168,14 +178,22 @@ export function applyChanges<Key>(
   list: List<Key>,
   changes: readonly KeyedChange<Key>[],
   at: number,
-  maxTotal: number,
+  { maxSubscriptions, author }: Pick<Caller, "maxSubscriptions" | "author">,
 ): ChangeResult<Key>[] {
-  const apply = () => changes.map((change) => applyChange(list, change, at, maxTotal));
-  if (list.moves === undefined) return apply();
-  return list.moves.watch(
-    changes.map(clientOf).find((each) => each !== undefined),
-    apply,
-  );
+  const apply = () => changes.map((change) => applyChange(list, change, at, maxSubscriptions));
+  const client = () => changes.map(clientOf).find((each) => each !== undefined);
+  list.history.begin(author, at, list);
+  const results = list.moves === undefined ? apply() : list.moves.watch(client(), apply);
+  list.history.end(list.sequence);
+  return results;
+}
+
+/** Whether what is to be removed may have been brought back after an app had removed it. */
+export function needsGuards(
+  changes: readonly { readonly kind: string }[],
+  { author }: Pick<Caller, "author">,
+): boolean {
+  return author?.kind === "app" && changes.some(({ kind }) => kind === "remove-feed" || kind === "keep");
 }
 
 function clientOf(change: KeyedChange<unknown>): string | undefined {
@@ -220,7 +238,7 @@ function applyMove<Key>(list: List<Key>, moves: Moves, change: MoveChange, at: n
     case "keep": {
       for (const feed of moves.keepOnly(change.client, new Set(change.feeds))) {
         const item = list.findByFeed(list.keyOf(feed));
-        if (item !== undefined) remove(list, item, at);
+        if (item !== undefined && !list.history.isGuarded(item)) remove(list, item, at);
       }
       return { kind: "told", add: [], remove: [], tracked: moves.tracked };
     }
@@ -229,17 +247,23 @@ function applyMove<Key>(list: List<Key>, moves: Moves, change: MoveChange, at: n
 
 function removeById<Key>(
   list: List<Key>,
-  { id, mergeInto }: KeyedChange<Key> & { kind: "remove" },
+  { id, mergeInto, unchangedSince }: KeyedChange<Key> & { kind: "remove" },
   at: number,
 ): ChangeResult<Key> {
   const item = list.findById(id);
   if (item === undefined) return NOTHING;
+  if (isChanged(item, unchangedSince)) return CHANGED_LATER;
   if (mergeInto === undefined || list.moves === undefined) return remove(list, item, at);
   const target = list.findById(mergeInto);
   if (target === undefined) return { kind: "refused", code: "merge-target-not-found" };
   if (target.sequence === item.sequence) return { kind: "refused", code: "merge-into-itself" };
   merge(list, list.moves, item, target, at);
   return toResult(item);
+}
+
+/** Whether it was added or updated after that sequence number. */
+function isChanged({ sequence, updateSequence }: Item<unknown>, since = Number.POSITIVE_INFINITY): boolean {
+  return Math.max(sequence, updateSequence) > since;
 }
 
 function removeFeed<Key>(
@@ -251,20 +275,32 @@ function removeFeed<Key>(
   const effect = client === undefined ? undefined : moves?.removalBy(client, list.textOf(feed));
   if (effect === "nothing") return NOTHING;
   const item = list.findByFeed(effect === undefined ? feed : list.keyOf(effect.feed));
-  if (item === undefined || moves === undefined) return item === undefined ? NOTHING : remove(list, item, at);
+  if (item === undefined) return NOTHING;
+  if (list.history.isGuarded(item)) return { kind: "conflict", code: "already-subscribed", existingId: item.id };
+  if (moves === undefined) return remove(list, item, at);
   const isEcho = effect === undefined && client !== undefined && moves.isEcho(client, list.textOf(feed));
   if (isEcho || effect?.kind === "offer") return { kind: "conflict", code: "already-subscribed", existingId: item.id };
   return effect?.kind === "move" ? rename(list, moves, item, effect.to, "yes") : remove(list, item, at);
 }
 
 function remove<Key>(list: List<Key>, item: Item<Key>, at: number): ChangeResult<Key> {
+  deleteItem(list, item, at);
+  const { title, folders } = item;
+  list.moves?.removed(list.textOf(item.feed), { id: toUuid(list.textOf(item.id)), title, folders });
+  return toResult(item);
+}
+
+function deleteItem<Key>(list: List<Key>, item: Item<Key>, at: number): void {
   list.sequence += 1;
   list.total -= 1;
   list.delete(item);
   list.recordRemoval(toRecorded(item), at);
-  const { title, folders } = item;
-  list.moves?.removed(list.textOf(item.feed), { id: toUuid(list.textOf(item.id)), title, folders });
-  return toResult(item);
+  list.history.removed(item);
+}
+
+function replace<Key>(list: List<Key>, old: Item<Key>, item: Item<Key>): void {
+  list.replace(old, item);
+  list.history.updated(old, item.updateSequence);
 }
 
 function follow<Key>(
@@ -287,7 +323,7 @@ function rename<Key>(list: List<Key>, moves: Moves, item: Item<Key>, to: KeyedUr
   const feed = list.keyOf(to.feed);
   const former_feed_urls = moves.formerUrls(to.feed);
   const renamed = { ...item, updateSequence: list.sequence, feed, feedUrl: to.url, former_feed_urls };
-  list.replace(item, renamed);
+  replace(list, item, renamed);
   updateFormerUrls(list, moves, loser);
   return toResult(renamed);
 }
@@ -304,15 +340,12 @@ function merge<Key>(
   const [from, into] = [list.textOf(item.feed), list.textOf(target.feed)];
   moves.track(from);
   moves.track(into);
-  list.sequence += 1;
-  list.total -= 1;
-  list.delete(item);
-  list.recordRemoval(toRecorded(item), at);
+  deleteItem(list, item, at);
   moves.merged(from, into, leads);
   list.sequence += 1;
   const own = { ...target, updateSequence: list.sequence, former_feed_urls: moves.formerUrls(into) };
   const merged = { ...own, title: target.title ?? item.title, folders: target.folders ?? item.folders };
-  list.replace(target, isTooLong(merged) ? own : merged);
+  replace(list, target, isTooLong(merged) ? own : merged);
 }
 
 /** Another subscription has lost one of its former URLs. */
@@ -320,7 +353,7 @@ function updateFormerUrls<Key>(list: List<Key>, moves: Moves, feed: string | und
   const item = feed === undefined ? undefined : list.findByFeed(list.keyOf(feed));
   if (item === undefined || feed === undefined) return;
   list.sequence += 1;
-  list.replace(item, { ...item, updateSequence: list.sequence, former_feed_urls: moves.formerUrls(feed) });
+  replace(list, item, { ...item, updateSequence: list.sequence, former_feed_urls: moves.formerUrls(feed) });
 }
 
 /** Recorded with what it can be added again with. */
@@ -396,6 +429,7 @@ function insert<Key>(
   if (!list.insert(item)) return undefined;
   list.sequence = item.sequence;
   list.total += 1;
+  list.history.added();
   const { moves } = list;
   if (moves === undefined) return item;
   const feed = list.textOf(item.feed);
@@ -413,6 +447,7 @@ function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update
   const old = list.findById(change.id);
   if (old === undefined) return NOTHING;
   if (change.expectedTitle !== undefined && change.expectedTitle !== old.title) return toResult(old);
+  if (isChanged(old, change.unchangedSince)) return CHANGED_LATER;
   const { feedUrl = old.feedUrl, feed = old.feed } = change;
   const { moves } = list;
   const details = toStoredDetails(change, old);
@@ -420,16 +455,17 @@ function update<Key>(list: List<Key>, change: KeyedChange<Key> & { kind: "update
   const same = change.feed === undefined ? undefined : findListed(list, feed);
   if (same !== undefined && same.sequence !== old.sequence)
     return { kind: "conflict", code: "already-subscribed", existingId: same.id };
-  if (feedUrl === old.feedUrl && isSame(details, old)) return toResult(old);
+  const subscribedAt = change.subscribedAt?.getTime() ?? old.subscribedAt;
+  if (feedUrl === old.feedUrl && subscribedAt === old.subscribedAt && isSame(details, old)) return toResult(old);
   list.sequence += 1;
   let loser: string | undefined;
   const [from, to] = [list.textOf(old.feed), list.textOf(feed)];
   if (from !== to) loser = moves?.renamed(from, to, feedUrl);
   else if (feedUrl !== old.feedUrl) moves?.respelled(to, feedUrl);
-  if (change.former_feed_urls !== undefined) moves?.forget(to);
+  if (change.former_feed_urls !== undefined) moves?.keepFormer(to, change.former_feed_urls);
   const former_feed_urls = moves?.formerUrls(to) ?? null;
-  const item = { ...old, updateSequence: list.sequence, feed, feedUrl, ...details, former_feed_urls };
-  list.replace(old, item);
+  const item = { ...old, updateSequence: list.sequence, feed, feedUrl, subscribedAt, ...details, former_feed_urls };
+  replace(list, old, item);
   if (moves !== undefined) updateFormerUrls(list, moves, loser);
   return toResult(item);
 }
@@ -485,6 +521,7 @@ export class MemoryList implements List<string> {
   total: number;
   readonly followsMoves: boolean;
   moves: Moves | undefined;
+  readonly history: History<string>;
   readonly inserted = new Map<number, Item<string>>();
   /** Sequence numbers of stored items that are deleted or replaced. */
   readonly deleted: number[] = [];
@@ -493,10 +530,11 @@ export class MemoryList implements List<string> {
   readonly #byFeed = new Map<string, Item<string>>();
   readonly #gone = new Set<string>();
 
-  constructor(sequence: number, total: number, followsMoves = true) {
+  constructor(sequence: number, total: number, followsMoves = true, history: string | null = null) {
     this.sequence = sequence;
     this.total = total;
     this.followsMoves = followsMoves;
+    this.history = new History(history);
   }
 
   load(item: Item<string>): void {

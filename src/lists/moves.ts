@@ -305,13 +305,13 @@ export class Moves {
   }
 
   /**
-   * To be called after a feed was added that has had these URLs before, on another server, newest first. Those of other
-   * listed feeds stay with them.
+   * To be called after a feed was added that has had these URLs before, newest first: on another server, or until it was
+   * merged. Those that other listed feeds have stay with them.
    */
   addFormer(feed: string, url: string, former: readonly KeyedUrl[]): void {
     const own = former.filter((each) => {
       const known = this.#urls.get(each.feed);
-      const isOthers = known !== undefined && known.target !== feed && this.#find(known.target) !== undefined;
+      const isOthers = known?.isShown === true && known.target !== feed && this.#find(known.target) !== undefined;
       return each.feed !== feed && !isOthers && this.#find(each.feed) === undefined;
     });
     if (own.length === 0) return;
@@ -321,7 +321,8 @@ export class Moves {
       const known = this.#urls.get(each.feed);
       if (known?.target === feed && known.isShown) continue;
       // Of a feed that was removed, all that is known belongs to this one now.
-      for (const row of known === undefined || known.target === feed ? [] : this.#urlsOf(known.target))
+      const isRemoved = known !== undefined && known.target !== feed && this.#find(known.target) === undefined;
+      for (const row of isRemoved ? this.#urlsOf(known.target) : [])
         this.#setUrl(this.#withLook({ ...row, target: feed, leads: "pending", removed: null }));
       this.#list.sequence += 1;
       const formerAt = this.#list.sequence;
@@ -405,9 +406,15 @@ export class Moves {
     for (const client of this.#clients()) if (this.#held(client, into).length > 0) this.#resend(client, into);
   }
 
-  /** Forgets the former URLs of a feed: they can be subscribed separately. Apps keep them while they lead here. */
-  forget(target: string): void {
-    for (const row of this.#formerOf(target)) this.#setUrl({ ...row, isShown: false });
+  /**
+   * Forgets the former URLs of a feed but for these: the others can be subscribed separately. Apps keep them while they lead
+   * here.
+   */
+  keepFormer(target: string, kept: readonly string[]): void {
+    for (const row of this.#urlsOf(target)) {
+      const isShown = row.leads !== "self" && kept.includes(row.url);
+      if (row.leads !== "self" && row.isShown !== isShown) this.#setUrl({ ...row, isShown });
+    }
   }
 
   #forgetOldest(target: string): void {

@@ -36,11 +36,14 @@ export interface Update extends Details {
   readonly normalizedUrl?: string;
   /** Apply the update only if this is still the title. */
   readonly expectedTitle?: string;
+  /** Apply it only if the subscription was not changed after this sequence number. */
+  readonly unchangedSince?: number;
+  readonly subscribedAt?: Date;
 }
 
 export type Removal =
   /** With `mergeInto`, another subscription takes over its URLs and its episode actions. */
-  | { readonly kind: "remove"; readonly id: string; readonly mergeInto?: string }
+  | { readonly kind: "remove"; readonly id: string; readonly mergeInto?: string; readonly unchangedSince?: number }
   | { readonly kind: "remove-feed"; readonly normalizedUrl: string; readonly client?: string };
 
 /** What the server learns of feeds that move, and what apps do with them. Feeds are given by their keys, as text. */
@@ -103,7 +106,13 @@ export interface CannotMerge {
   readonly code: "merge-target-not-found" | "merge-into-itself";
 }
 
-export type Refusal = Conflict | QuotaExceeded | NotFound | DetailsTooLong | CannotMerge;
+/** It was changed after what is to be undone. */
+export interface ChangedLater {
+  readonly kind: "refused";
+  readonly code: "changed-later";
+}
+
+export type Refusal = Conflict | QuotaExceeded | NotFound | DetailsTooLong | CannotMerge | ChangedLater;
 
 export interface Done {
   readonly kind: "done";

@@ -8,6 +8,7 @@ import { describeAppAccess } from "../suites/apps-access.suite.ts";
 import { describeAppLimits } from "../suites/apps-limits.suite.ts";
 import { describeAppRemovals } from "../suites/apps-removals.suite.ts";
 import { describeBringIn } from "../suites/bring-in.suite.ts";
+import { describeHistory } from "../suites/history.suite.ts";
 import { describeMoveStories } from "../suites/move-stories.suite.ts";
 import { describeMoves } from "../suites/moves.suite.ts";
 
@@ -24,6 +25,7 @@ describeAppLimits("PostgreSQL", store, {
   run: (sql) => query(direct.href, sql),
   key: "lpad(n::text, 32, '0')::uuid",
 });
+describeHistory("PostgreSQL", store);
 describeMoves("PostgreSQL", store);
 describeBringIn("PostgreSQL", store);
 describeConvergence("PostgreSQL", store, runs(10));

@@ -309,7 +309,8 @@ export const MIGRATIONS: readonly string[] = [
   update earmark.feed_spellings as f set list_sequence = l.sequence
     from earmark.lists as l where l.user_id = f.user_id and l.sequence > 0;
   `,
-  // Duplicates, links with the user of each secret, what alerts are computed from, feeds that ask not to be listed.
+  // Duplicates, links with the user of each secret, what alerts are computed from, feeds that ask not to be listed;
+  // who changed a list, and what was there before.
   `
   create table earmark.dismissed_duplicates (
     user_id bigint not null,
@@ -356,5 +357,56 @@ export const MIGRATIONS: readonly string[] = [
   alter table earmark.devices add column sync_weeks bigint not null default 0;
   alter table earmark.podcasts add column is_blocked bigint not null default 0;
   update earmark.podcasts set etag = null, last_modified = null;
+
+  create table earmark.change_sets (
+    user_id bigint not null,
+    sequence bigint not null,
+    last_sequence bigint not null,
+    started_at bigint not null,
+    ended_at bigint not null,
+    kind text not null,
+    name text not null,
+    author text not null,
+    act text not null,
+    total bigint not null,
+    added bigint not null,
+    updated bigint not null,
+    removed bigint not null,
+    undoes bigint not null,
+    scope text not null,
+    primary key (user_id, sequence)
+  );
+  create index change_sets_by_end on earmark.change_sets (ended_at);
+  create index change_sets_that_undo on earmark.change_sets (user_id, sequence) where undoes > 0;
+
+  create table earmark.edits (
+    user_id bigint not null,
+    sequence bigint not null,
+    id uuid not null,
+    edited_at bigint not null,
+    size bigint not null,
+    feed_url text,
+    subscribed_at bigint,
+    title text,
+    folders text,
+    former_feed_urls text,
+    primary key (user_id, sequence)
+  );
+  create index edits_by_id on earmark.edits (user_id, id);
+  create index edits_by_time on earmark.edits (edited_at);
+
+  alter table earmark.lists add column history text;
+  alter table earmark.removals add column subscribed_at bigint;
+  insert into earmark.change_sets (user_id, sequence, last_sequence, started_at, ended_at, kind, name, author, act, total, added,
+      updated, removed, undoes, scope)
+    select user_id, min(sequence), max(sequence), min(removed_at), max(removed_at), 'unknown', '', '', '', 0, 0, 0,
+      count(*), 0, ''
+    from (
+      select user_id, sequence, removed_at, sum(is_start) over (partition by user_id order by sequence) as part
+      from (
+        select user_id, sequence, removed_at, case when removed_at - lag(removed_at) over (
+          partition by user_id order by sequence) between -600000 and 600000 then 0 else 1 end as is_start
+        from earmark.removals) as marked) as parts
+    group by user_id, part;
   `,
 ];

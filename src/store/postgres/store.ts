@@ -13,6 +13,7 @@ import {
   withDetails,
 } from "../../lists/details.ts";
 import { feedKeyHex } from "../../lists/feed-url.ts";
+import type { HistoryStore } from "../../lists/history-store.ts";
 import { type ChangeResult, type KeyedChange, toOutcome, toTold } from "../../lists/list.ts";
 import type { ItemBatch, OnChange, Page } from "../../lists/list-store.ts";
 import type { Told } from "../../lists/moves.ts";
@@ -35,6 +36,7 @@ import { SqlAdministration } from "../sql/administration.ts";
 import { SqlAlerts } from "../sql/alerts.ts";
 import { SqlApps } from "../sql/apps.ts";
 import { SqlDuplicates } from "../sql/duplicates.ts";
+import { SqlHistory } from "../sql/history.ts";
 import { SqlLinks } from "../sql/links.ts";
 import { SqlMoves } from "../sql/moves.ts";
 import { SqlPodcasts } from "../sql/podcasts.ts";
@@ -80,6 +82,7 @@ class PostgresStore implements Store {
   readonly podcasts: PodcastStore;
   readonly moves: LookStore;
   readonly duplicates: DuplicateStore;
+  readonly history: HistoryStore;
   readonly connections: () => ConnectionCounts;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
@@ -104,6 +107,7 @@ class PostgresStore implements Store {
     this.podcasts = podcasts;
     this.moves = new SqlMoves(database);
     this.duplicates = new SqlDuplicates(database);
+    this.history = new SqlHistory(database);
     this.connections = () => postgres.connections;
   }
 

@@ -1,6 +1,7 @@
 import { randomInt } from "node:crypto";
 import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
 import { DETAIL_COLUMNS, DETAIL_NAMES, storedDetailsOf } from "../../lists/details.ts";
+import { History } from "../../lists/history.ts";
 import {
   applyChanges,
   type ChangeResult,
@@ -10,6 +11,7 @@ import {
   type KeyedChange,
   MemoryList,
   movesScopeOf,
+  needsGuards,
   needsMoves,
 } from "../../lists/list.ts";
 import { Moves } from "../../lists/moves.ts";
@@ -17,6 +19,7 @@ import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { DELETED } from "../shared/keys.ts";
 import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "../shared/removals.ts";
 import { type AccessCheck, checkAccess } from "../sql/access.ts";
+import { readGuards, shrinkEdits, writeHistory } from "../sql/history.ts";
 import { readMoves, writeMoves } from "../sql/moves.ts";
 import {
   begin,
@@ -71,9 +74,10 @@ interface LockedList {
 }
 
 const LOCK = namedStatement(
-  "select sequence, total, forgotten_sequence, has_moves, follows_moves from earmark.lists where user_id = $1 for update",
+  `select sequence, total, forgotten_sequence, has_moves, follows_moves, history from earmark.lists
+   where user_id = $1 for update`,
 );
-const ADVANCE = namedStatement("update earmark.lists set sequence = $2, total = $3 where user_id = $1");
+const ADVANCE = namedStatement("update earmark.lists set sequence = $2, total = $3, history = $4 where user_id = $1");
 
 /** The parameters of the details, from this number on. */
 const detailArrays = (first: number) => DETAIL_NAMES.map((_, index) => `$${first + index}::text[]`).join(", ");
@@ -207,7 +211,7 @@ function lockAccess(connection: Connection, { postgres, user, jobs }: Group): Pr
 
 function applyJob(list: MemoryList, { changes, at, caller }: Job): Changed {
   const sequenceBefore = list.sequence;
-  const results = applyChanges(list, changes, at, caller.maxSubscriptions);
+  const results = applyChanges(list, changes, at, caller);
   return { kind: "changed", results, sequenceBefore, sequence: list.sequence };
 }
 
@@ -242,8 +246,38 @@ async function addWithoutReading(connection: Connection, group: Group): Promise<
     })),
     numbers: [...list.inserted.keys()].map((number) => before + number),
   };
-  await commit(connection, group, written, [run(connection, group, ADVANCE, before + list.sequence, total)]);
+  const history = toHistory(lists.rows[0]?.history, group, written.results, total - list.total);
+  const advance = run(connection, group, ADVANCE, before + list.sequence, total, history.stored);
+  await commit(connection, group, written, [advance, storeHistory(connection, group, history)]);
   return written.results;
+}
+
+/** The history of a list to which jobs have only added. */
+function toHistory(
+  stored: string | null,
+  { jobs }: Group,
+  results: readonly Changed[],
+  total: number,
+): History<string> {
+  const history = new History<string>(stored);
+  let length = total;
+  for (const [index, { sequenceBefore, sequence }] of results.entries()) {
+    const { caller, at } = jobs[index] as Job;
+    history.begin(caller.author, at, { sequence: sequenceBefore, total: length });
+    history.added(sequence - sequenceBefore);
+    history.end(sequence);
+    length += sequence - sequenceBefore;
+  }
+  return history;
+}
+
+/** Sent at once, without waiting for earlier statements. */
+async function storeHistory(
+  connection: Connection,
+  { postgres, user }: Group,
+  history: History<string>,
+): Promise<void> {
+  if (history.hasNews) await new Runner(postgres, connection).run(writeHistory(user, history, (id) => id));
 }
 
 /** Reads the items that the jobs refer to, applies the jobs in memory, and writes the difference. */
@@ -269,8 +303,10 @@ async function applyWithMoves(
   job: Job,
 ): Promise<Changed> {
   const { list, hasMoves } = locked;
-  if (!hasMoves && !locked.hasWritten && !job.changes.some(needsMoves)) return applyJob(list, job);
   const runner = new Runner(postgres, connection);
+  if (needsGuards(job.changes, job.caller))
+    list.history.guards = await runner.run(readGuards(user, list.history, job.at));
+  if (!hasMoves && !locked.hasWritten && !job.changes.some(needsMoves)) return applyJob(list, job);
   const state = await runner.run(readMoves(user, movesScopeOf(list, job.changes)));
   const targets = [...new Set(state.urls.map(({ target }) => target))].filter((target) => !list.knows(target));
   const { rows } = await connection.query(`${ITEM} where user_id = $1 and feed = any($2::uuid[])`, [user, targets]);
@@ -317,7 +353,7 @@ async function lockList(connection: Connection, group: Group): Promise<LockedLis
     const [row] = lists.rows;
     if (row !== undefined) {
       if (Number(row.sequence) === DELETED) throw new AccessRevoked();
-      const list = new MemoryList(Number(row.sequence), Number(row.total), row.follows_moves === "1");
+      const list = new MemoryList(Number(row.sequence), Number(row.total), row.follows_moves === "1", row.history);
       for (const item of items.rows) list.load(toItem(item));
       const hasMoves = row.has_moves === "1";
       return { list, forgottenSequence: Number(row.forgotten_sequence), hasMoves, hasWritten: false, hasAccess };
@@ -362,9 +398,10 @@ async function write(
   if (removals.length > 0) {
     send(
       `insert into earmark.removals
-         (user_id, written_by, sequence, id, removed_at, added_sequence, feed_url, ${DETAIL_COLUMNS})
+         (user_id, written_by, sequence, id, removed_at, added_sequence, feed_url, subscribed_at, ${DETAIL_COLUMNS})
        select l.user_id, $2::bigint, given.* from earmark.lists as l cross join
-         unnest($3::bigint[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[], ${detailArrays(8)}) as given
+         unnest($3::bigint[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[], ${detailArrays(9)})
+           as given
        where l.user_id = $1`,
       writeId,
       removals.map(({ sequence }) => sequence),
@@ -372,17 +409,22 @@ async function write(
       removals.map(({ at }) => at),
       removals.map(({ item }) => item.sequence),
       removals.map(({ item }) => item.feedUrl),
+      removals.map(({ item }) => item.subscribedAt),
       ...DETAIL_NAMES.map((name) => removals.map(({ item }) => item[name])),
     );
   }
+  queries.push(storeHistory(connection, group, list.history));
+  if (list.history.isTooLong)
+    list.history.shrunkTo(await new Runner(group.postgres, connection).run(shrinkEdits(user)));
   const oldest = list.sequence - KEPT_CHANGES;
   const needsTrimming = removals.length > 0 && oldest > forgottenSequence;
   if (needsTrimming) send("delete from earmark.removals where user_id = $1 and sequence <= $2", oldest);
   send(
-    "update earmark.lists set sequence = $2, total = $3, forgotten_sequence = $4 where user_id = $1",
+    "update earmark.lists set sequence = $2, total = $3, forgotten_sequence = $4, history = $5 where user_id = $1",
     list.sequence,
     list.total,
     needsTrimming ? oldest : forgottenSequence,
+    list.history.stored,
   );
   const numbers = [...inserted, ...removals].map(({ sequence }) => sequence);
   await commit(connection, group, { results, numbers }, queries);

@@ -3,6 +3,7 @@ import type { AdministrationStore } from "../../accounts/administration-store.ts
 import type { AlertStore } from "../../alerts/alert-store.ts";
 import type { AppStore } from "../../apps/app-store.ts";
 import type { LinkStore } from "../../links/link-store.ts";
+import type { HistoryStore } from "../../lists/history-store.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { DuplicateStore } from "../../podcasts/duplicates.ts";
 import type { LookStore } from "../../podcasts/look-store.ts";
@@ -19,6 +20,7 @@ export interface Store extends SubscriptionStore {
   readonly podcasts: PodcastStore;
   readonly moves: LookStore;
   readonly duplicates: DuplicateStore;
+  readonly history: HistoryStore;
   /** Reads the accounts and the lists with the lowest user ids, at most `size` of each. */
   sample(size: number): Promise<StoreSample>;
   /** Connections to a database server; undefined for an engine without one. */

@@ -3,6 +3,7 @@ import { ADMINISTRATION_WRITES } from "./administration.ts";
 import { ALERT_WRITES } from "./alerts.ts";
 import { APP_WRITES } from "./apps.ts";
 import { DUPLICATE_WRITES } from "./duplicates.ts";
+import { HISTORY_WRITES } from "./history.ts";
 import { LEASE_WRITES } from "./leases.ts";
 import { LINK_WRITES } from "./links.ts";
 import { PODCAST_WRITES } from "./podcasts.ts";
@@ -17,4 +18,5 @@ export const WRITES = {
   ...DUPLICATE_WRITES,
   ...LEASE_WRITES,
   ...LINK_WRITES,
+  ...HISTORY_WRITES,
 } as const;

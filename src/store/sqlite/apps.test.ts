@@ -10,6 +10,7 @@ import { describeAppAccess } from "../suites/apps-access.suite.ts";
 import { describeAppLimits } from "../suites/apps-limits.suite.ts";
 import { describeAppRemovals } from "../suites/apps-removals.suite.ts";
 import { describeBringIn } from "../suites/bring-in.suite.ts";
+import { describeHistory } from "../suites/history.suite.ts";
 import { describeMoveStories } from "../suites/move-stories.suite.ts";
 import { describeMoves } from "../suites/moves.suite.ts";
 
@@ -28,6 +29,7 @@ describeAppLimits("SQLite", store, {
   run: async (sql) => database.prepare(sql).all(),
   key: "cast(printf('%016d', n) as blob)",
 });
+describeHistory("SQLite", store);
 describeMoves("SQLite", store);
 describeBringIn("SQLite", store);
 describeConvergence("SQLite", store, runs(20));

@@ -33,6 +33,7 @@ export function callerOf({
   maxSubscriptions,
   requiresAdmin,
   actor,
+  author,
 }: Caller): Caller {
   return {
     user,
@@ -41,6 +42,7 @@ export function callerOf({
     maxSubscriptions,
     ...(requiresAdmin === undefined ? {} : { requiresAdmin }),
     ...(actor === undefined ? {} : { actor }),
+    ...(author === undefined ? {} : { author }),
   };
 }
 

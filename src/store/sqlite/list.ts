@@ -1,5 +1,5 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite";
-import type { UserId } from "../../accounts/caller.ts";
+import type { Caller, UserId } from "../../accounts/caller.ts";
 import {
   DETAIL_COLUMNS,
   DETAIL_NAMES,
@@ -8,6 +8,7 @@ import {
   hasDetails,
   storedDetailsFrom,
 } from "../../lists/details.ts";
+import { History } from "../../lists/history.ts";
 import {
   applyChanges,
   type ChangeResult,
@@ -16,12 +17,14 @@ import {
   type KeyedChange,
   type List,
   movesScopeOf,
+  needsGuards,
   needsMoves,
 } from "../../lists/list.ts";
 import { Moves } from "../../lists/moves.ts";
 import type { Change, MoveChange } from "../../lists/subscription.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "../shared/keys.ts";
 import { firstKeptQuery, oldRemovalsQuery, REMOVAL_BATCH_SIZE } from "../shared/removals.ts";
+import { readGuards, shrinkEdits, writeHistory } from "../sql/history.ts";
 import { readMoves, writeMoves } from "../sql/moves.ts";
 import type { Runner } from "./database.ts";
 
@@ -75,20 +78,21 @@ export class ListWriter {
       values (?, ?, ?, ?, ?, ?, ${DETAIL_PLACES})
       on conflict (user_id, feed) do nothing on conflict (user_id, id) do nothing`);
     this.replace = prepare(`
-      update subscriptions set update_sequence = ?, feed = ?, feed_url = ?, ${DETAIL_NAMES.map((name) => `${name} = ?`).join(", ")}
+      update subscriptions set update_sequence = ?, feed = ?, feed_url = ?, subscribed_at = ?,
+        ${DETAIL_NAMES.map((name) => `${name} = ?`).join(", ")}
       where user_id = ? and sequence = ?`);
     this.delete = prepare("delete from subscriptions where user_id = ? and sequence = ?");
     this.recordRemoval = prepare(
-      `insert into removals (user_id, sequence, id, removed_at, added_sequence, feed_url, ${DETAIL_COLUMNS})
-       values (?, ?, ?, ?, ?, ?, ${DETAIL_PLACES})`,
+      `insert into removals (user_id, sequence, id, removed_at, added_sequence, feed_url, subscribed_at, ${DETAIL_COLUMNS})
+       values (?, ?, ?, ?, ?, ?, ?, ${DETAIL_PLACES})`,
     );
     this.#readList = prepare(
-      "select sequence, total, forgotten_sequence, has_moves, follows_moves from lists where user_id = ?",
+      "select sequence, total, forgotten_sequence, has_moves, follows_moves, history from lists where user_id = ?",
     );
     this.#writeList = prepare(`
-      insert into lists (user_id, sequence, total, forgotten_sequence) values (?, ?, ?, ?)
-      on conflict (user_id) do update set
-        sequence = excluded.sequence, total = excluded.total, forgotten_sequence = excluded.forgotten_sequence`);
+      insert into lists (user_id, sequence, total, forgotten_sequence, history) values (?, ?, ?, ?, ?)
+      on conflict (user_id) do update set sequence = excluded.sequence, total = excluded.total,
+        forgotten_sequence = excluded.forgotten_sequence, history = excluded.history`);
     this.#trimRemovals = prepare("delete from removals where user_id = ? and sequence <= ?");
     this.#oldRemovals = prepare(oldRemovalsQuery(""));
     this.#firstKept = prepare(firstKeptQuery(""));
@@ -113,18 +117,19 @@ export class ListWriter {
 
   /** Applies the changes of one job. Undefined for the list of a deleted account. */
   change(
-    user: UserId,
+    caller: Caller,
     changes: readonly (Change | MoveChange)[],
     at: number,
-    maxTotal: number,
   ): { results: ChangeResult<string>[]; sequenceBefore: number; sequence: number } | undefined {
+    const { user } = caller;
     const list = this.open(user);
     if (list === undefined) return undefined;
+    if (needsGuards(changes, caller)) list.history.guards = this.#runner.run(readGuards(user, list.history, at));
     const sequenceBefore = list.sequence;
     const keyed = changes.map(toKeys);
     if (list.hasMoves || changes.some(needsMoves))
       list.moves = new Moves(list, this.#runner.run(readMoves(user, movesScopeOf(list, keyed))), at);
-    const results = applyChanges(list, keyed, at, maxTotal).map(toTextResult);
+    const results = applyChanges(list, keyed, at, caller).map(toTextResult);
     const { sequence, moves } = list;
     if (moves?.isDirty === true) {
       this.flush();
@@ -141,7 +146,10 @@ export class ListWriter {
         list.forgotten = Math.max(list.forgotten, list.sequence - KEPT_CHANGES);
         this.#trimRemovals.run(user, list.forgotten);
       }
-      this.#writeList.run(user, list.sequence, list.total, list.forgotten);
+      const { history } = list;
+      if (history.hasNews) this.#runner.run(writeHistory(user, history, (id: Uint8Array) => list.textOf(id)));
+      if (history.isTooLong) history.shrunkTo(this.#runner.run(shrinkEdits(user)));
+      this.#writeList.run(user, list.sequence, list.total, list.forgotten, history.stored);
     }
     this.#lists.clear();
   }
@@ -169,8 +177,15 @@ export class ListWriter {
   }
 }
 
-type ListRow = [sequence: number, total: number, forgotten: number, hasMoves: number, followsMoves: number];
-const NEW_LIST: ListRow = [0, 0, 0, 0, 1];
+type ListRow = [
+  sequence: number,
+  total: number,
+  forgotten: number,
+  hasMoves: number,
+  followsMoves: number,
+  history: string | null,
+];
+const NEW_LIST: ListRow = [0, 0, 0, 0, 1, null];
 
 class SqliteList implements List<Uint8Array> {
   sequence: number;
@@ -180,10 +195,12 @@ class SqliteList implements List<Uint8Array> {
   readonly hasMoves: boolean;
   readonly followsMoves: boolean;
   moves: Moves | undefined;
+  readonly history: History<Uint8Array>;
   readonly #writer: ListWriter;
   readonly #user: UserId;
 
-  constructor(writer: ListWriter, user: UserId, [sequence, total, forgotten, hasMoves, followsMoves]: ListRow) {
+  constructor(writer: ListWriter, user: UserId, row: ListRow) {
+    const [sequence, total, forgotten, hasMoves, followsMoves, history] = row;
     this.#writer = writer;
     this.#user = user;
     this.sequence = sequence;
@@ -191,6 +208,7 @@ class SqliteList implements List<Uint8Array> {
     this.forgotten = forgotten;
     this.hasMoves = hasMoves === 1;
     this.followsMoves = followsMoves === 1;
+    this.history = new History(history);
   }
 
   keyOf(text: string): Uint8Array {
@@ -220,8 +238,9 @@ class SqliteList implements List<Uint8Array> {
   }
 
   replace(_old: Item<Uint8Array>, item: Item<Uint8Array>): void {
-    const { sequence, updateSequence, feed, feedUrl } = item;
-    this.#writer.replace.run(updateSequence, feed, feedUrl, ...detailValues(item), this.#user, sequence);
+    const { sequence, updateSequence, feed, feedUrl, subscribedAt } = item;
+    const { replace } = this.#writer;
+    replace.run(updateSequence, feed, feedUrl, subscribedAt, ...detailValues(item), this.#user, sequence);
   }
 
   delete({ sequence }: Item<Uint8Array>): void {
@@ -229,8 +248,9 @@ class SqliteList implements List<Uint8Array> {
   }
 
   recordRemoval(item: Item<Uint8Array>, at: number): void {
-    const { sequence, id, feedUrl } = item;
-    this.#writer.recordRemoval.run(this.#user, this.sequence, id, at, sequence, feedUrl, ...detailValues(item));
+    const { sequence, id, feedUrl, subscribedAt } = item;
+    const { recordRemoval } = this.#writer;
+    recordRemoval.run(this.#user, this.sequence, id, at, sequence, feedUrl, subscribedAt, ...detailValues(item));
     this.hasRemoved = true;
   }
 }
@@ -243,8 +263,8 @@ function toTextResult(result: ChangeResult<Uint8Array>): ChangeResult<string> {
 
 function toKeys(change: Change | MoveChange): KeyedChange<Uint8Array> {
   if (change.kind === "remove") {
-    const { id, mergeInto } = change;
-    return { kind: "remove", id: idKey(id), ...(mergeInto === undefined ? {} : { mergeInto: idKey(mergeInto) }) };
+    const { mergeInto, ...rest } = change;
+    return { ...rest, id: idKey(change.id), ...(mergeInto === undefined ? {} : { mergeInto: idKey(mergeInto) }) };
   }
   if (change.kind === "remove-feed") {
     const { normalizedUrl, client } = change;

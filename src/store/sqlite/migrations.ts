@@ -317,7 +317,8 @@ export const MIGRATIONS: readonly string[] = [
   update feed_spellings set list_sequence =
     coalesce((select sequence from lists where lists.user_id = feed_spellings.user_id), 0);
   `,
-  // Duplicates, links with the user of each secret, what alerts are computed from, feeds that ask not to be listed.
+  // Duplicates, links with the user of each secret, what alerts are computed from, feeds that ask not to be listed;
+  // who changed a list, and what was there before.
   `
   create table dismissed_duplicates (
     user_id integer not null,
@@ -364,5 +365,56 @@ export const MIGRATIONS: readonly string[] = [
   alter table devices add column sync_weeks integer not null default 0;
   alter table podcasts add column is_blocked integer not null default 0;
   update podcasts set etag = null, last_modified = null;
+
+  create table change_sets (
+    user_id integer not null,
+    sequence integer not null,
+    last_sequence integer not null,
+    started_at integer not null,
+    ended_at integer not null,
+    kind text not null,
+    name text not null,
+    author text not null,
+    act text not null,
+    total integer not null,
+    added integer not null,
+    updated integer not null,
+    removed integer not null,
+    undoes integer not null,
+    scope text not null,
+    primary key (user_id, sequence)
+  ) strict, without rowid;
+  create index change_sets_by_end on change_sets (ended_at);
+  create index change_sets_that_undo on change_sets (user_id, sequence) where undoes > 0;
+
+  create table edits (
+    user_id integer not null,
+    sequence integer not null,
+    id blob not null,
+    edited_at integer not null,
+    size integer not null,
+    feed_url text,
+    subscribed_at integer,
+    title text,
+    folders text,
+    former_feed_urls text,
+    primary key (user_id, sequence)
+  ) strict, without rowid;
+  create index edits_by_id on edits (user_id, id);
+  create index edits_by_time on edits (edited_at);
+
+  alter table lists add column history text;
+  alter table removals add column subscribed_at integer;
+  insert into change_sets (user_id, sequence, last_sequence, started_at, ended_at, kind, name, author, act, total, added,
+      updated, removed, undoes, scope)
+    select user_id, min(sequence), max(sequence), min(removed_at), max(removed_at), 'unknown', '', '', '', 0, 0, 0,
+      count(*), 0, ''
+    from (
+      select user_id, sequence, removed_at, sum(is_start) over (partition by user_id order by sequence) as part
+      from (
+        select user_id, sequence, removed_at, case when removed_at - lag(removed_at) over (
+          partition by user_id order by sequence) between -600000 and 600000 then 0 else 1 end as is_start
+        from removals) as marked) as parts
+    group by user_id, part;
   `,
 ];

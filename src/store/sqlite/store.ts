@@ -7,6 +7,7 @@ import type { AppStore } from "../../apps/app-store.ts";
 import type { LinkStore } from "../../links/link-store.ts";
 import type { ChangeRows, ListPosition } from "../../lists/changes.ts";
 import { DETAIL_COLUMNS, DETAIL_NAMES, storedDetailsFrom, withDetails } from "../../lists/details.ts";
+import type { HistoryStore } from "../../lists/history-store.ts";
 import { toOutcome, toTold } from "../../lists/list.ts";
 import type { ItemBatch, OnChange, Page } from "../../lists/list-store.ts";
 import type { Told } from "../../lists/moves.ts";
@@ -30,6 +31,7 @@ import { SqlAdministration } from "../sql/administration.ts";
 import { SqlAlerts } from "../sql/alerts.ts";
 import { SqlApps } from "../sql/apps.ts";
 import { SqlDuplicates } from "../sql/duplicates.ts";
+import { SqlHistory } from "../sql/history.ts";
 import { SqlLinks } from "../sql/links.ts";
 import { SqlMoves } from "../sql/moves.ts";
 import { SqlPodcasts } from "../sql/podcasts.ts";
@@ -80,6 +82,7 @@ class SqliteStore implements Store {
   readonly podcasts: PodcastStore;
   readonly moves: LookStore;
   readonly duplicates: DuplicateStore;
+  readonly history: HistoryStore;
   readonly connections = undefined;
   readonly #reader: Reader;
   readonly #writer: GroupWriter;
@@ -109,6 +112,7 @@ class SqliteStore implements Store {
     this.podcasts = podcasts;
     this.moves = new SqlMoves(database);
     this.duplicates = new SqlDuplicates(database);
+    this.history = new SqlHistory(database);
   }
 
   async change(caller: Caller, changes: readonly Change[], at: Date): ReturnType<Store["change"]> {

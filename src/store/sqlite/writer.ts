@@ -90,8 +90,7 @@ class Connection {
   }
 
   #change({ caller, at, changes }: Job & { kind: "change" }): JobResult {
-    const { user, maxSubscriptions } = caller;
-    const done = this.#hasAccess(caller, at) ? this.#lists.change(user, changes, at, maxSubscriptions) : undefined;
+    const done = this.#hasAccess(caller, at) ? this.#lists.change(caller, changes, at) : undefined;
     return done === undefined
       ? { kind: "access-revoked" }
       : { kind: "changed", ...done, results: done.results.map(createSender()) };

@@ -185,6 +185,8 @@ export function refusalError(
       });
     case "not-found":
       return createError("not-found", { resource: "Subscription", source: { pointer: toDocumentPointer("/id") } });
+    case "changed-later":
+      throw new Error("only an undo depends on what was changed later");
   }
 }
 
