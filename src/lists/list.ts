@@ -435,6 +435,7 @@ function insert<Key>(
   const feed = list.textOf(item.feed);
   const loser = moves.added(feed, item.feedUrl);
   moves.addFormer(feed, item.feedUrl, formerFeedsOf(change));
+  if (change.former_feed_urls !== undefined) moves.keepFormer(feed, change.former_feed_urls);
   if (client !== undefined) moves.hold(client, feed, item.feedUrl);
   const former_feed_urls = moves.formerUrls(feed);
   const restored = { ...item, former_feed_urls };

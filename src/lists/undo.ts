@@ -122,7 +122,7 @@ export function statesBefore(events: Events, first: number, last: number): Map<s
 interface Step {
   readonly change: Change;
   readonly id: string;
-  readonly count: "restored" | "removed" | "reverted";
+  readonly count: "restored" | "removed" | "reverted" | "prepared";
 }
 
 interface Plan {
@@ -175,6 +175,7 @@ async function applyPlan(
     if (sequence > sequenceBefore) set ??= sequenceBefore + 1;
     for (const [index, outcome] of outcomes.entries()) {
       const { id, count } = batch[index] as Step;
+      if (count === "prepared") continue;
       if (outcome.kind === "done") counts[count] += 1;
       else refused.push({ id, code: codeOf(outcome.code, count) });
     }
@@ -236,24 +237,50 @@ async function planUndo(
     else if (now === undefined || (since !== undefined && state.isAbsentAfter)) restored.push(state);
     else if (!isEqual(state.item, now)) reverted.unshift(state.item);
   }
-  const merges = mergesIn(removed, reverted);
+  return { steps: stepsOf(removed, reverted, restored, since), skipped };
+}
+
+function stepsOf(
+  removed: readonly ListedItem[],
+  reverted: readonly PastItem[],
+  restored: readonly (Before & { kind: "present" })[],
+  since: number | undefined,
+): Step[] {
   const condition = since === undefined ? {} : { unchangedSince: since };
-  const steps = [
+  const merges = mergesIn(removed, reverted);
+  const merged = new Set(merges.values());
+  const additions = restored
+    .toSorted((one, other) => one.place - other.place)
+    .map(({ item }) => ({ id: item.id, count: "restored", change: toAddition(item) }) as const);
+  // What was merged into something that is to be removed must be independent of it first.
+  const own = new Map(removed.flatMap((item) => formerUrls(item).map((url) => [url, item.id] as const)));
+  const isSplit = ({ change }: (typeof additions)[number]) => own.has(change.feedUrl);
+  const splits = new Set(additions.filter(isSplit).map(({ change }) => own.get(change.feedUrl) ?? ""));
+  return [
+    ...[...splits].map(
+      (id) => ({ id, count: "prepared", change: { kind: "update", id, former_feed_urls: [] } }) as const,
+    ),
+    ...additions.filter(isSplit),
     ...removed.map(({ id }) => {
       const mergeInto = merges.get(id);
       const merge = mergeInto === undefined ? {} : { mergeInto };
-      return { id, count: "removed", change: { kind: "remove", id, ...merge, ...condition } } as const;
+      // Preparing it was a change.
+      return {
+        id,
+        count: "removed",
+        change: { kind: "remove", id, ...merge, ...(splits.has(id) ? {} : condition) },
+      } as const;
     }),
     ...reverted.map((item) => {
-      // A merge has just updated it.
-      const isMerged = [...merges.values()].includes(item.id);
-      return { id: item.id, count: "reverted", change: { ...toUpdate(item), ...(isMerged ? {} : condition) } } as const;
+      const change = { ...toUpdate(item), ...(merged.has(item.id) ? {} : condition) };
+      return { id: item.id, count: "reverted", change } as const;
     }),
-    ...restored
-      .sort((one, other) => one.place - other.place)
-      .map(({ item }) => ({ id: item.id, count: "restored", change: toAddition(item) }) as const),
+    ...additions.filter((step) => !isSplit(step)),
   ];
-  return { steps, skipped };
+}
+
+function formerUrls({ former_feed_urls }: PastItem): readonly string[] {
+  return former_feed_urls?.split("\n") ?? [];
 }
 
 function reasonToSkip(
@@ -272,8 +299,7 @@ function reasonToSkip(
 /** What is to be removed because its URL was a former one of another subscription: into which it is merged. */
 function mergesIn(removed: readonly PastItem[], reverted: readonly PastItem[]): Map<string, string> {
   const owners = new Map<string, string>();
-  for (const { id, former_feed_urls } of reverted)
-    for (const url of former_feed_urls?.split("\n") ?? []) owners.set(url, id);
+  for (const item of reverted) for (const url of formerUrls(item)) owners.set(url, item.id);
   return new Map(
     removed.flatMap(({ id, feedUrl }) => {
       const owner = owners.get(feedUrl);
@@ -283,7 +309,7 @@ function mergesIn(removed: readonly PastItem[], reverted: readonly PastItem[]): 
 }
 
 function toAddition(item: PastItem): Addition {
-  return { ...withDetails({}, item), ...placeOf(item), kind: "add" };
+  return { former_feed_urls: [], ...withDetails({}, item), ...placeOf(item), kind: "add" };
 }
 
 function toUpdate(item: PastItem): Update {
