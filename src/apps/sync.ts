@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import type { Caller, UserId } from "../accounts/caller.ts";
 import type { ChangeRows } from "../lists/changes.ts";
 import { type AddedFeed, type ChangeKinds, type FeedChangesPage, readFeedChanges } from "../lists/changes.ts";
@@ -383,9 +384,10 @@ export class AppSync {
     const added = new Map<string, string>();
     let progress: Upload | undefined;
     let isOffered = false;
+    const act = { ...caller, ...(caller.author && { author: { ...caller.author, act: randomUUID() } }) };
     for (let start = 0; start < changes.length; start += BATCH) {
       const batch = changes.slice(start, start + BATCH);
-      const { outcomes, sequenceBefore, sequence: after } = await this.#store.change(caller, batch, at);
+      const { outcomes, sequenceBefore, sequence: after } = await this.#store.change(act, batch, at);
       for (const [index, outcome] of outcomes.entries()) {
         const change = batch[index];
         if (outcome.kind === "done" && change?.kind === "add") added.set(change.normalizedUrl, change.feedUrl);

@@ -283,6 +283,11 @@ export const ERRORS = {
     ...unavailable,
     detail: "The database connection was lost during the write, so the outcome is unknown. It is safe to retry.",
   },
+  "history-incomplete": {
+    status: 409,
+    title: "History Incomplete",
+    detail: "What the list was before is no longer completely known. Undo something later.",
+  },
   "import-interrupted": {
     ...unavailable,
     detail: "The import was interrupted after {count} entries were added; those were kept. Repeat it to add the rest.",

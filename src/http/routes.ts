@@ -14,6 +14,7 @@ import { MAX_EXPORT_BYTES } from "./api/documents/me-import.ts";
 import { createDuplicateHandlers } from "./api/duplicates.ts";
 import { createEventsHandler } from "./api/events.ts";
 import { createFeedSearchHandler } from "./api/feed-searches.ts";
+import { createHistoryHandlers } from "./api/history.ts";
 import { createOpmlHandlers, requireImportFileType } from "./api/imports.ts";
 import { createLinkHandlers } from "./api/links.ts";
 import { createDeleteAccountHandler, createMeHandlers } from "./api/me.ts";
@@ -22,9 +23,9 @@ import { createOperationsHandler } from "./api/operations.ts";
 import { createPasskeyHandlers } from "./api/passkeys.ts";
 import { createPodcastHandlers } from "./api/podcasts.ts";
 import {
-  readAccountImportQuery,
   readActionListQuery,
   readChangesQuery,
+  readDryRunQuery,
   readFieldsQuery,
   readImportQuery,
   readListQuery,
@@ -71,7 +72,7 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
     route("GET", "/v1/me/export", { access: "account", cost: costOfEverything, run: me.export }),
     route("POST", "/v1/me/import", {
       access: "write",
-      query: readAccountImportQuery,
+      query: readDryRunQuery,
       body: { maxBytes: MAX_EXPORT_BYTES },
       run: createMeImportHandler(services, bodies.accountExport),
     }),
@@ -132,6 +133,7 @@ function subscriptionRoutes(services: Services, bodies: BodyReaders): Route[] {
 
 /** What changed in the list. */
 function syncRoutes(services: Services): Route[] {
+  const history = createHistoryHandlers(services);
   return [
     route("GET", "/v1/changes", {
       access: "read",
@@ -144,6 +146,15 @@ function syncRoutes(services: Services): Route[] {
       query: readRemovalsQuery,
       cost: costOfRows,
       run: createRemovalsHandler(services),
+    }),
+    route("GET", "/v1/history", { access: "read", query: readPageQuery, cost: costOfPage, run: history.list }),
+    route("GET", "/v1/history/:id", { access: "read", cost: costOfEverything, run: history.get }),
+    route("POST", "/v1/history/:id/undo", {
+      access: "write",
+      query: readDryRunQuery,
+      body: { maxBytes: MAX_SMALL_DOCUMENT_BYTES },
+      cost: costOfEverything,
+      run: history.undo,
     }),
     route("GET", "/v1/events", {
       access: "read",
@@ -206,7 +217,7 @@ function accountImportRoutes(services: Services): Route[] {
     route("POST", "/v1/account-imports", {
       access: "write",
       dialect: JSON_API_OR_EVENTS,
-      query: readAccountImportQuery,
+      query: readDryRunQuery,
       body,
       run: imports.import,
     }),

@@ -10,7 +10,12 @@ export interface ChangeSetPage {
   readonly total: number;
   /** All sets after the oldest one of the page that undo something. */
   readonly undos: readonly ChangeSet[];
-  /** Removals up to this number may be missing. */
+}
+
+export interface FoundSet {
+  readonly set: ChangeSet;
+  readonly undos: readonly ChangeSet[];
+  /** Removals and updates up to this number may be missing. */
   readonly forgotten: number;
 }
 
@@ -38,8 +43,8 @@ export type StoredEdit = PastItem | Pick<PastItem, "sequence" | "id">;
 /** Where the history of lists is stored. Everything is in the order of sequence numbers, a thousand at most at a time. */
 export interface HistoryStore {
   page(user: UserId, range: PageRange): Promise<ChangeSetPage>;
-  /** The set with this first sequence number. */
-  find(user: UserId, first: number): Promise<ChangeSet | undefined>;
+  /** The set with this first sequence number, and all later ones that undo something. */
+  find(user: UserId, first: number): Promise<FoundSet | undefined>;
   setsAfter(user: UserId, first: number): Promise<ChangeSet[]>;
   itemsAfter(user: UserId, after: number, upTo: number): Promise<ListedItem[]>;
   /** Those of the list's items that have these ids. */

@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto";
 import { type Author, BY_COMMAND, type Caller, type UserId } from "../accounts/caller.ts";
-import { yieldTurn } from "../util/turns.ts";
 import { type Details, isSame, withDetails } from "./details.ts";
 import { readFeedUrl } from "./feed-url.ts";
 import type { ChangeSet } from "./history.ts";
-import type { HistoryStore, ListedItem, PastItem, RemovedItem, StoredEdit } from "./history-store.ts";
+import type { FoundSet, HistoryStore, ListedItem, PastItem } from "./history-store.ts";
 import type { SubscriptionStore } from "./list-store.ts";
+import { type Before, type Events, findItems, readEvents, statesBefore } from "./past.ts";
 import { createPreview } from "./preview.ts";
 import type { Addition, Change, Outcome, Update } from "./subscription.ts";
 
@@ -32,90 +32,9 @@ export interface Undone {
   readonly set: number | undefined;
 }
 
-interface Stores {
-  readonly store: SubscriptionStore & { readonly history: HistoryStore };
-}
-
 /** What is known of the removals and updates of that time is no longer complete. */
 export class HistoryForgotten extends Error {
   override readonly name = "HistoryForgotten";
-}
-
-/** What happened to subscriptions, by the sequence numbers of the changes. */
-export interface Events {
-  /** Added, and still in the list. */
-  readonly items: readonly ListedItem[];
-  /** Removed in that time or later. */
-  readonly removals: readonly RemovedItem[];
-  readonly edits: readonly StoredEdit[];
-}
-
-/** What a subscription was before: not in the list, or with values, or with values that are no longer kept. */
-export type Before =
-  | { readonly kind: "absent"; readonly wasRemoved: boolean }
-  | { readonly kind: "present"; readonly item: PastItem; readonly isAbsentAfter: boolean; readonly place: number }
-  | { readonly kind: "unknown" };
-
-/** The changes with sequence numbers from `first` to `last`; removals also later. */
-export async function readEvents(history: HistoryStore, user: UserId, first: number, last: number): Promise<Events> {
-  const inBatches = async <T extends { readonly sequence: number }>(read: (after: number) => Promise<T[]>) => {
-    const all: T[] = [];
-    for (let after = first - 1; ; ) {
-      const batch = await read(after);
-      all.push(...batch);
-      if (batch.length === 0) return all;
-      after = batch.at(-1)?.sequence ?? after;
-      await yieldTurn();
-    }
-  };
-  return {
-    items: await inBatches((after) => history.itemsAfter(user, after, last)),
-    removals: await inBatches((after) => history.removalsAfter(user, after)),
-    edits: await inBatches((after) => history.editsAfter(user, after, last)),
-  };
-}
-
-/** What each subscription that was changed from `first` to `last` had been before, in the order of these changes. */
-export function statesBefore(events: Events, first: number, last: number): Map<string, Before> {
-  const isWithin = (sequence: number) => first <= sequence && sequence <= last;
-  type Event = { readonly at: number; readonly id: string } & (
-    | { readonly kind: "added" }
-    | { readonly kind: "edited"; readonly edit: StoredEdit }
-    | { readonly kind: "removed"; readonly item: RemovedItem }
-  );
-  const all: Event[] = [
-    ...events.items.map(({ sequence, id }) => ({ kind: "added", at: sequence, id }) as const),
-    ...events.removals.flatMap((item): Event[] => [
-      ...(isWithin(item.addedSequence) ? [{ kind: "added", at: item.addedSequence, id: item.id } as const] : []),
-      ...(isWithin(item.sequence) ? [{ kind: "removed", at: item.sequence, id: item.id, item } as const] : []),
-    ]),
-    ...events.edits.map((edit) => ({ kind: "edited", at: edit.sequence, id: edit.id, edit }) as const),
-  ];
-  const before = new Map<string, Before>();
-  for (const event of all.sort((one, other) => one.at - other.at)) {
-    const { id, kind } = event;
-    const known = before.get(id);
-    if (known === undefined) before.set(id, stateBefore(event));
-    else if (known.kind === "absent") before.set(id, { ...known, wasRemoved: kind === "removed" });
-    else if (known.kind === "present") {
-      const place = kind === "removed" && known.place === 0 ? event.item.addedSequence : known.place;
-      before.set(id, { ...known, isAbsentAfter: kind === "removed", place });
-    }
-  }
-  return before;
-
-  function stateBefore(event: Event): Before {
-    switch (event.kind) {
-      case "added":
-        return { kind: "absent", wasRemoved: false };
-      case "edited":
-        return "feedUrl" in event.edit
-          ? { kind: "present", item: event.edit, isAbsentAfter: false, place: 0 }
-          : { kind: "unknown" };
-      case "removed":
-        return { kind: "present", item: event.item, isAbsentAfter: true, place: event.item.addedSequence };
-    }
-  }
 }
 
 /** A change that undoes something, and what it counts as. */
@@ -130,28 +49,25 @@ interface Plan {
   readonly skipped: readonly Skipped[];
 }
 
-/** Undoes a set of changes, or takes the list back to before it. */
+/** Undoes a set of changes, or takes the list back to before it. Undefined if there is no such set. */
 export async function undo(
-  { store }: Stores,
+  store: SubscriptionStore & { readonly history: HistoryStore },
   caller: Caller,
-  set: ChangeSet,
+  first: number,
   { scope, dryRun = false, now }: { readonly scope: Scope; readonly dryRun?: boolean; readonly now: Date },
-): Promise<Undone> {
+): Promise<Undone | undefined> {
   const { user } = caller;
-  const [{ sequence }, page] = await Promise.all([
+  const [found, { sequence }] = await Promise.all([
+    store.history.find(user, first),
     store.page(user, { offset: 0, size: 1 }),
-    store.history.page(user, { offset: 0, size: 1 }),
   ]);
-  const last = scope === "since" ? Math.max(sequence, set.last) : set.last;
-  await requireComplete(store.history, user, set, { scope, forgotten: page.forgotten });
-  const events = await readEvents(store.history, user, set.first, last);
-  const before = statesBefore(events, set.first, last);
+  if (found === undefined) return undefined;
+  await requireComplete(store.history, user, found, scope);
+  const last = scope === "since" ? Math.max(sequence, found.set.last) : found.set.last;
+  const events = await readEvents(store.history, user, first, last);
+  const before = statesBefore(events, first, last);
   const plan = await planUndo(store.history, user, before, events, scope === "this" ? last : undefined);
-  const author: Author = {
-    ...(caller.author ?? BY_COMMAND),
-    act: randomUUID(),
-    undo: { set: set.first, scope },
-  };
+  const author: Author = { ...(caller.author ?? BY_COMMAND), act: randomUUID(), undo: { set: first, scope } };
   if (!dryRun) return applyPlan(plan, (changes) => store.change({ ...caller, author }, changes, now));
   const preview = await createPreview(store, caller, now);
   return applyPlan(plan, async (changes) => ({ outcomes: await preview(changes) }));
@@ -201,8 +117,8 @@ function codeOf(code: Exclude<Outcome, { kind: "done" }>["code"], count: Step["c
 async function requireComplete(
   history: HistoryStore,
   user: UserId,
-  set: ChangeSet,
-  { scope, forgotten }: { readonly scope: Scope; readonly forgotten: number },
+  { set, forgotten }: FoundSet,
+  scope: Scope,
 ): Promise<void> {
   if (set.first > forgotten) return;
   const isAddingOnly = ({ updated, removed }: ChangeSet) => updated === 0 && removed === 0;
@@ -329,14 +245,3 @@ function isEqual(past: PastItem, now: PastItem): boolean {
   const isSameTime = past.subscribedAt === undefined || past.subscribedAt === now.subscribedAt;
   return isSameTime && past.feedUrl === now.feedUrl && isSame(past, now);
 }
-
-async function findItems(history: HistoryStore, user: UserId, ids: readonly string[]): Promise<ListedItem[]> {
-  const found: ListedItem[] = [];
-  for (let start = 0; start < ids.length; start += FIND_BATCH) {
-    found.push(...(await history.items(user, ids.slice(start, start + FIND_BATCH))));
-    await yieldTurn();
-  }
-  return found;
-}
-
-const FIND_BATCH = 500;

@@ -131,8 +131,8 @@ export function readImportQuery(query: string): { readonly dryRun: boolean } {
   return readDryRun(query, ["dryRun"]);
 }
 
-/** The same for what another server has, or has exported. */
-export function readAccountImportQuery(query: string): { readonly dryRun: boolean } {
+/** The same for an undo, and for what another server has or has exported. */
+export function readDryRunQuery(query: string): { readonly dryRun: boolean } {
   return readDryRun(query, ["dryRun", "dry_run"]);
 }
 

@@ -1,5 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
+import type { Author } from "../../accounts/caller.ts";
 import { isAccountRefusal } from "../../accounts/refusals.ts";
 import type { Installation } from "../../apps/app-store.ts";
 import { isDeviceId } from "../../apps/app-store.ts";
@@ -83,10 +84,8 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
     const remembered = session?.slice("local.".length);
     const device = requestedDevice ?? (remembered !== undefined && isDeviceId(remembered) ? remembered : undefined);
     if (session === undefined || device !== remembered) setCookie(request, response, `local.${device ?? ""}`);
-    return {
-      ...(await authenticate(request.raw, "read")),
-      app: installationOf(request.raw, undefined, device, dialect),
-    };
+    const app = installationOf(request.raw, undefined, device, dialect);
+    return { ...(await authenticate(request.raw, "read")), app, author: authorOf(app) };
   };
 
   return async (request, response, { access, dialect }, params) => {
@@ -112,7 +111,8 @@ export function createAppAuthentication(options: AppAuthenticationOptions): Auth
       const secret = known ?? (await signIn.openSession(user, device, clock()));
       if (secret !== undefined) setCookie(request, response, secret);
     }
-    return { ...principal, app: installationOf(raw, user, device, dialect) };
+    const app = installationOf(raw, user, device, dialect);
+    return { ...principal, app, author: authorOf(app) };
   };
 }
 
@@ -189,6 +189,10 @@ async function readSession(signIn: AppSignIn, raw: IncomingMessage, at: Date): P
 function sessionsOf({ headers: { cookie = "" } }: IncomingMessage): readonly string[] {
   if (cookie.length > MAX_COOKIE_BYTES) return [];
   return readCookies(cookie.replaceAll(",", ";"), COOKIE).slice(0, MAX_SESSION_COOKIES);
+}
+
+function authorOf({ key, device, caption, app }: Installation): Author {
+  return { kind: "app", name: caption ?? device ?? app ?? "", key };
 }
 
 /** Identifies the installation by its token, else its device, else its user agent, which several installations may share. */

@@ -3,7 +3,7 @@ import { NOBODY } from "../../accounts/account-store.ts";
 import { hashSecret } from "../../accounts/accounts.ts";
 import type { Administration } from "../../accounts/administration.ts";
 import { isActiveAdmin } from "../../accounts/administration-store.ts";
-import { type Actor, asUser, type UserId } from "../../accounts/caller.ts";
+import { type Actor, type Author, asUser, BY_PAGE, type UserId } from "../../accounts/caller.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import { type MonotonicClock, type Rate, RateLimiter } from "../../accounts/rate-limits.ts";
 import { failure } from "../../errors/catalog.ts";
@@ -28,6 +28,7 @@ export function createLocalAuthentication(
   const requireMetricsToken = createMetricsCheck(metricsToken);
   const localPrincipal: Principal = {
     ...asUser(user),
+    author: BY_PAGE,
     credential: undefined,
     get authenticatedAt() {
       return clock();
@@ -101,6 +102,7 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     return {
       ...(isAdmin ? { requiresAdmin: true, actor: await requireAdmin(request, user) } : {}),
       ...verified,
+      author: authorOf(verified),
       maxSubscriptions: config.maxSubscriptions,
       spend: (cost) => spend("operations", user, cost, operations),
       // With a full allowance, any request is allowed. One has been spent by this request.
@@ -111,6 +113,11 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       },
     };
   };
+}
+
+/** A person with the page, unless it is a token. */
+function authorOf({ credential }: VerifiedUser): Author {
+  return credential?.kind === "token" ? { kind: "token", name: credential.label, key: credential.id } : BY_PAGE;
 }
 
 /** An API token cannot change the account itself. */

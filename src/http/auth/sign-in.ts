@@ -97,6 +97,7 @@ export const INVALID_ATTRIBUTE_CODES = {
   follow_moves: "invalid-attribute",
   role: "invalid-attribute",
   disabled: "invalid-attribute",
+  scope: "invalid-attribute",
 } as const satisfies Record<string, ErrorCode>;
 
 export function invalidAttribute(name: keyof typeof INVALID_ATTRIBUTE_CODES, reason: string): RequestFailure {

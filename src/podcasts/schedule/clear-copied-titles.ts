@@ -1,5 +1,5 @@
 import { NOBODY } from "../../accounts/account-store.ts";
-import { AccessRevoked, asUser, type UserId } from "../../accounts/caller.ts";
+import { AccessRevoked, asUser, BY_SERVER, type UserId } from "../../accounts/caller.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { PodcastStore } from "../podcast-store.ts";
 
@@ -20,7 +20,11 @@ export async function clearCopiedTitles(
     const found = await store.podcasts.findByTitle(id, title, after, BATCH_SIZE);
     for (const { user, id: subscription } of found)
       await store
-        .change(asUser(user), [{ kind: "update", id: subscription, title: "", expectedTitle: title }], at)
+        .change(
+          { ...asUser(user), author: BY_SERVER },
+          [{ kind: "update", id: subscription, title: "", expectedTitle: title }],
+          at,
+        )
         .catch(ignoreDeleted);
     after = found.length < BATCH_SIZE ? undefined : found.at(-1)?.user;
   }

@@ -1,5 +1,5 @@
 import { NOBODY } from "../../accounts/account-store.ts";
-import { AccessRevoked, asUser, type UserId } from "../../accounts/caller.ts";
+import { AccessRevoked, asUser, BY_SERVER, type UserId } from "../../accounts/caller.ts";
 import { feedKeyHex, readFeedUrl } from "../../lists/feed-url.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { KeyedUrl, MoveChange } from "../../lists/subscription.ts";
@@ -74,7 +74,7 @@ async function moveOne(
   at: Date,
 ): Promise<void> {
   try {
-    await store.move(asUser(user), change, at);
+    await store.move({ ...asUser(user), author: BY_SERVER }, change, at);
   } catch (error) {
     // The account was deleted.
     if (!(error instanceof AccessRevoked)) throw error;

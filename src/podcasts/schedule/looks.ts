@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { AccessRevoked, asUser, type UserId } from "../../accounts/caller.ts";
+import { AccessRevoked, asUser, BY_SERVER, type UserId } from "../../accounts/caller.ts";
 import { readFeedUrl } from "../../lists/feed-url.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { Look } from "../../lists/moves.ts";
@@ -101,7 +101,7 @@ export class Looks {
     if (this.#stop.signal.aborted) return;
     const { store, clock } = this.#options;
     try {
-      await store.move(asUser(user), { kind: "look", feed, target, look }, clock());
+      await store.move({ ...asUser(user), author: BY_SERVER }, { kind: "look", feed, target, look }, clock());
     } catch (error) {
       if (!(error instanceof AccessRevoked)) throw error;
     }

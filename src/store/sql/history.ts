@@ -2,7 +2,14 @@ import { NOBODY } from "../../accounts/account-store.ts";
 import { AccessRevoked, asUser, type UserId } from "../../accounts/caller.ts";
 import { DETAIL_COLUMNS, DETAIL_NAMES, type StoredDetails, storedDetailsFrom } from "../../lists/details.ts";
 import { type ChangeSet, type Edit, GUARD_MS, type Guard, History, MAX_EDITED } from "../../lists/history.ts";
-import type { ChangeSetPage, HistoryStore, ListedItem, RemovedItem, StoredEdit } from "../../lists/history-store.ts";
+import type {
+  ChangeSetPage,
+  FoundSet,
+  HistoryStore,
+  ListedItem,
+  RemovedItem,
+  StoredEdit,
+} from "../../lists/history-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import {
   all,
@@ -196,12 +203,12 @@ export class SqlHistory implements HistoryStore {
     return this.#database.read(() => readPage(user, offset, size), user);
   }
 
-  find(user: UserId, first: number): Promise<ChangeSet | undefined> {
+  find(user: UserId, first: number): Promise<FoundSet | undefined> {
     return this.#database.read(function* () {
-      const { open } = yield* readOpen(user);
-      if (open?.first === first) return open;
+      const { open, forgotten } = yield* readOpen(user);
+      if (open?.first === first) return { set: open, undos: [], forgotten };
       const row = yield* get<SetRow>(`${SETS} and sequence = $2`, user, first);
-      return row && toSet(row);
+      return row && { set: toSet(row), undos: yield* readUndos(user, first, open), forgotten };
     }, user);
   }
 
@@ -350,7 +357,11 @@ function* readPage(user: UserId, offset: number, size: number): Work<ChangeSetPa
   );
   const sets = [...(isFirst && state.open !== undefined ? [state.open] : []), ...rows.map(toSet)];
   const oldest = sets.at(-1)?.first ?? state.sequence;
-  const undos = yield* all<SetRow>(`${SETS} and sequence > $2 and undoes > 0`, user, oldest);
-  const later = withOpen(undos.map(toSet), state.open !== undefined && state.open.undoes > 0 ? state.open : undefined);
-  return { sets, total: Number(count?.count ?? 0) + before, undos: later, ...state };
+  return { sets, total: Number(count?.count ?? 0) + before, undos: yield* readUndos(user, oldest, state.open) };
+}
+
+/** All later sets that undo something. */
+function* readUndos(user: UserId, first: number, open: ChangeSet | undefined): Work<ChangeSet[]> {
+  const rows = yield* all<SetRow>(`${SETS} and sequence > $2 and undoes > 0`, user, first);
+  return withOpen(rows.map(toSet), open !== undefined && open.undoes > 0 && open.first > first ? open : undefined);
 }

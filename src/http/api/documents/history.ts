@@ -1,0 +1,96 @@
+import { type ResourceWithoutLinks, readAttributes, writeOne, writePage } from "../../../jsonapi/document.ts";
+import type { PageQuery } from "../../../jsonapi/query.ts";
+import type { DescribedChange } from "../../../lists/described-changes.ts";
+import { DETAIL_NAMES, withDetails } from "../../../lists/details.ts";
+import { type ChangeSet, isLarge } from "../../../lists/history.ts";
+import type { ChangeSetPage, PastItem } from "../../../lists/history-store.ts";
+import type { Scope, Undone } from "../../../lists/undo.ts";
+import { invalidAttribute } from "../../auth/sign-in.ts";
+
+const TYPE = "change-set";
+export const HISTORY = "/v1/history";
+export const MAX_CHANGES_SHOWN = 1_000;
+
+type Captions = ReadonlyMap<string, string>;
+
+export function writeHistoryPage(
+  { sets, total }: ChangeSetPage,
+  undone: ReadonlySet<number>,
+  captions: Captions,
+  query: PageQuery,
+  basePath: string,
+): string {
+  const resources = sets.map((set) => changeSetResource(set, undone.has(set.first), captions));
+  return writePage(resources, total, `${basePath}${HISTORY}`, query);
+}
+
+export function writeChangeSet(
+  set: ChangeSet,
+  { isUndone, changes }: { readonly isUndone: boolean; readonly changes: readonly DescribedChange[] },
+  captions: Captions,
+): string {
+  const { attributes, ...resource } = changeSetResource(set, isUndone, captions);
+  return writeOne({ ...resource, attributes: { ...attributes, changes: changes.map(toChange) } });
+}
+
+export function changeSetResource(set: ChangeSet, isUndone: boolean, captions: Captions): ResourceWithoutLinks {
+  const { first, startedAt, endedAt, added, updated, removed, undoes, scope } = set;
+  return {
+    type: TYPE,
+    id: String(first),
+    attributes: {
+      started_at: new Date(startedAt).toISOString(),
+      ended_at: new Date(endedAt).toISOString(),
+      by: { kind: set.kind, name: nameOf(set, captions) },
+      added,
+      updated,
+      removed,
+      is_large: isLarge(set),
+      is_undone: isUndone,
+      ...(undoes === 0 ? {} : { undoes: { id: String(undoes), scope } }),
+    },
+  };
+}
+
+const DEVICE = "device ";
+
+function nameOf({ name, key }: ChangeSet, captions: Captions): string | null {
+  const caption = key.startsWith(DEVICE) ? captions.get(key.slice(DEVICE.length)) : undefined;
+  return caption || name || null;
+}
+
+function toChange({ id, before, after, isForgotten }: DescribedChange) {
+  const item = after ?? before;
+  const change = isForgotten || (before !== undefined && after !== undefined) ? "updated" : after ? "added" : "removed";
+  const values =
+    before === undefined || after === undefined
+      ? {}
+      : { before: valuesOf(before, after), after: valuesOf(after, before) };
+  return { change, subscription_id: id, feed_url: item?.feedUrl, title: item?.title ?? null, ...values };
+}
+
+/** Those that the other does not have. */
+function valuesOf(item: PastItem, other: PastItem): Readonly<Record<string, unknown>> {
+  const details = withDetails({}, item);
+  const changed = DETAIL_NAMES.filter((name) => item[name] !== other[name]);
+  return {
+    ...(item.feedUrl === other.feedUrl ? {} : { feed_url: item.feedUrl }),
+    ...Object.fromEntries(changed.map((name) => [name, details[name] ?? null])),
+  };
+}
+
+export function readUndo(document: unknown): Scope {
+  const { scope } = readAttributes(document, "undo");
+  if (scope !== "this" && scope !== "since") throw invalidAttribute("scope", '`scope` must be "this" or "since"');
+  return scope;
+}
+
+export function writeUndone(id: string, { restored, removed, reverted, skipped }: Undone): string {
+  const attributes = {
+    restored,
+    removed,
+    reverted,
+    skipped: skipped.map((each) => ({ subscription_id: each.id, code: each.code })),
+  };
+  return writeOne({ type: "undo", id, attributes });
+}
