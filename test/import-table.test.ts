@@ -33,7 +33,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "src/podcasts/artwork/artwork-child.ts": "sharp node:fs",
   "src/apps": "src/accounts src/lists src/util node:crypto",
   "src/account-imports": "src/accounts src/apps src/lists src/podcasts src/util node:crypto node:timers/promises",
-  "src/alerts": "src/accounts src/podcasts",
+  "src/alerts": "src/accounts src/lists src/podcasts src/util node:crypto",
   "src/links": "src/accounts src/lists src/podcasts src/util node:crypto node:url",
   "src/opml": "src/accounts src/lists src/podcasts entities/decode htmlparser2 node:buffer node:util",
   // Texts of errors name limits of lists.
@@ -51,13 +51,14 @@ const ALLOWED: Readonly<Record<string, string>> = {
     node:buffer node:http`,
   "src/http/page": "src/config src/errors src/http/wire node:crypto node:fs",
   "src/http/api": `
-    src/account-imports src/accounts src/apps src/config src/errors src/http/auth src/http/wire src/jsonapi
+    src/account-imports src/accounts src/alerts src/apps src/config src/errors src/http/auth src/http/wire src/jsonapi
     src/links src/lists src/opml src/podcasts src/store src/util node:crypto node:timers/promises`,
   "src/http/apps": `
     src/accounts src/apps src/errors src/http/api src/http/auth src/http/wire src/lists src/opml src/util
     node:http node:timers/promises`,
   "src/http/links": `
-    src/accounts src/errors src/http/api src/http/auth src/http/wire src/links src/opml src/util node:crypto`,
+    src/accounts src/alerts src/errors src/http/api src/http/auth src/http/wire src/links src/opml src/util
+    node:crypto`,
   "src/http": `
     src/account-imports src/accounts src/apps src/config src/errors src/http/api src/http/apps src/http/auth
     src/http/links src/http/page

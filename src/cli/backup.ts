@@ -1,7 +1,7 @@
 import { existsSync, renameSync, rmSync, statSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { givenAccess } from "../accounts/credential-kinds.ts";
-import { engineFor } from "../store/open.ts";
+import { engineFor, openStore } from "../store/open.ts";
 import { displayNameOf } from "../store/shared/options.ts";
 import { type Source, TABLES } from "../store/shared/tables.ts";
 import { makeSingleFile } from "../store/sqlite/archive.ts";
@@ -38,6 +38,7 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
     syncFile(unfinished);
     renameSync(unfinished, path);
     syncFile(dirname(path));
+    await recordBackup(terminal);
     terminal.say(`Backed up ${displayNameOf(databaseUrl)} to ${path}: ${pluralize(rows, "subscription")}, verified.`);
   } catch (error) {
     for (const suffix of ["", "-wal", "-shm", "-lock"]) rmSync(unfinished + suffix, { force: true });
@@ -45,6 +46,23 @@ export async function backUp(terminal: Terminal, path: string): Promise<void> {
     throw new UserError(`The backup failed: ${(error as Error).message}. No file was written.`);
   } finally {
     progress.end();
+  }
+}
+
+/** For the alert about old backups. A backup is made even if nothing can be written to the database. */
+async function recordBackup(terminal: Terminal): Promise<void> {
+  const { context } = terminal;
+  try {
+    const store = await openStore(context.config().databaseUrl, { connections: 1, allowRunningServer: true });
+    try {
+      await store.alerts.recordBackup(context.now());
+    } finally {
+      await store.close();
+    }
+  } catch (error) {
+    terminal.say(
+      `The time of this backup could not be recorded, so alerts do not know of it: ${(error as Error).message}.`,
+    );
   }
 }
 
@@ -79,7 +97,7 @@ export async function restore(
       return oldDatabase;
     };
     const target = (await replace?.(databaseUrl, nameOldDatabase)) ?? (await (await archive(databaseUrl)).openEmpty());
-    await copyRows(target, source, terminal.progress(), keepsAccess ? [] : ["credentials"]);
+    await copyRows(target, source, terminal.progress(), keepsAccess ? [] : ["credentials", "links", "link_users"]);
     terminal.say(`Restored ${pluralize(subscriptions, "subscription")} from ${path} to ${name}.`);
     if (credentials !== undefined && keepsAccess)
       terminal.say(`The backup's ${credentials} are valid again, including any revoked since the backup.`);
@@ -97,6 +115,7 @@ const KINDS = ["token", "session", "invitation"] as const;
 const RARE_KINDS = {
   passkey: ["passkey", "passkeys"],
   "linked-user": ["linked identity", "linked identities"],
+  link: ["secret link", "secret links"],
 } as const;
 
 /** "2 tokens, 1 session and 0 invitations": the valid credentials in a backup; undefined if there are none. */
@@ -115,6 +134,9 @@ async function describeCredentials(source: Source, now: Date): Promise<string | 
       if (kind !== undefined) counts.set(kind, (counts.get(kind) ?? 0) + 1);
     }
   }
+  const links = TABLES.find(({ name }) => name === "links");
+  const linkCount = links === undefined ? 0 : await source.count(links);
+  if (linkCount > 0) counts.set("link", linkCount);
   if (counts.size === 0) return undefined;
   const rare = Object.entries(RARE_KINDS).filter(([kind]) => counts.has(kind));
   const nouns = [...KINDS.map((kind) => [kind, [kind, `${kind}s`]] as const), ...rare];

@@ -23,6 +23,8 @@ export interface Metrics extends OutcomeCounter {
   countCleanupFailure(step: string): void;
   /** Registers gauges of the database's size, which is read at most once a minute. */
   watchSize(read: () => Promise<Size>): void;
+  /** Registers a gauge of the time of the last backup, which is read at most once a minute. */
+  watchBackups(read: () => Promise<Date | undefined>): void;
   /** Registers a gauge of the connections to the database server, if there is one. */
   watchConnections(read: (() => ConnectionCounts) | undefined): void;
   /** Registers a gauge that reads the number of event streams, and a counter of events. */
@@ -108,6 +110,7 @@ export function createMetrics(version: string, now: () => number = () => perform
       });
     },
     watchSize: (read) => watchSize(registers, read, now),
+    watchBackups: (read) => watchBackups(registers, read, now),
     watchConnections(read) {
       new Gauge({
         name: "earmark_database_connections",
@@ -229,6 +232,23 @@ function watchSize(registers: Registry[], read: () => Promise<Size>, now: () => 
     if (now() - readAt >= SIZE_MAX_AGE_MS) reading ??= readAgain();
     return isKnown ? undefined : reading;
   };
+}
+
+function watchBackups(registers: Registry[], read: () => Promise<Date | undefined>, now: () => number): void {
+  let readAt = Number.NEGATIVE_INFINITY;
+  const gauge = new Gauge({
+    name: "earmark_last_backup_timestamp_seconds",
+    help: "When `earmark backup` last made a backup, as a Unix time; no value before the first.",
+    registers,
+    async collect() {
+      if (now() - readAt < SIZE_MAX_AGE_MS) return;
+      readAt = now();
+      // The other metrics are still wanted while the database is unavailable.
+      const last = await read().catch(() => undefined);
+      if (last !== undefined) this.set(last.getTime() / 1_000);
+    },
+  });
+  gauge.remove();
 }
 
 function watchFetches(

@@ -6,6 +6,7 @@ import { readPageQuery } from "../jsonapi/query.ts";
 import { createAccountImportHandlers } from "./api/account-imports.ts";
 import { createAccountHandlers } from "./api/accounts.ts";
 import { createAdministrationHandlers, createInvitationHandlers } from "./api/administration.ts";
+import { createAlertsHandler } from "./api/alerts.ts";
 import { createAppDataHandlers } from "./api/app-data.ts";
 import { createAppLoginHandlers } from "./api/app-logins.ts";
 import { createChangesHandler, createRemovalsHandler } from "./api/changes.ts";
@@ -24,6 +25,7 @@ import { createPasskeyHandlers } from "./api/passkeys.ts";
 import { createPodcastHandlers } from "./api/podcasts.ts";
 import {
   readActionListQuery,
+  readAlertsQuery,
   readChangesQuery,
   readDryRunQuery,
   readFieldsQuery,
@@ -225,7 +227,7 @@ function accountImportRoutes(services: Services): Route[] {
   ];
 }
 
-/** Secret links, which a server without accounts has too. */
+/** Secret links and alerts, which a server without accounts has too. */
 function ownLinkRoutes(services: Services): Route[] {
   const links = createLinkHandlers(services);
   return [
@@ -238,6 +240,7 @@ function ownLinkRoutes(services: Services): Route[] {
     }),
     route("GET", "/v1/links/:id", { access: "account", run: links.get }),
     route("DELETE", "/v1/links/:id", { access: "account", run: links.revoke }),
+    route("GET", "/v1/alerts", { access: "account", query: readAlertsQuery, run: createAlertsHandler(services) }),
   ];
 }
 

@@ -45,6 +45,7 @@ export function createServer(options: ServerOptions): Server {
   const { config, store, metrics, clock } = options;
   let isDraining = false;
   metrics?.watchSize(async () => estimateSize(await store.sample(SAMPLE_USERS)));
+  metrics?.watchBackups(() => store.alerts.lastBackup());
   metrics?.watchConnections(store.connections);
   const log = createLog(options);
   const readPeer = createPeerReader(config.trustedProxies, () =>

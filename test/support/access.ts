@@ -219,6 +219,7 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     GET: { access: "account", status: 200 },
     DELETE: { access: "account", status: 204, restore: replace("/v1/links/:id") },
   },
+  "/v1/alerts": { GET: { access: "account", status: 200 } },
   // Valid links are the subject of links.test.ts.
   "/l/:name": { GET: { access: "open", status: 404 } },
   "/l/:secret/covers/:image": { GET: { access: "open", status: 404 } },

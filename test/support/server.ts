@@ -20,7 +20,7 @@ export const ATOMIC = 'application/vnd.api+json;ext="https://jsonapi.org/ext/ato
 export const PLAIN = "application/vnd.api+json";
 
 // biome-ignore lint/suspicious/noExplicitAny: assertions check the shape of a response
-type Json = any;
+export type Json = any;
 
 export interface HttpResponse {
   readonly status: number;

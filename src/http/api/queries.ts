@@ -10,6 +10,7 @@ import {
 } from "../../jsonapi/query.ts";
 import { readFeedUrl } from "../../lists/feed-url.ts";
 import { isState } from "../../lists/state.ts";
+import { isLanguage, LANGUAGES, type Language } from "../../util/languages.ts";
 import {
   PODCAST_FIELDS,
   PODCAST_TYPE,
@@ -124,6 +125,18 @@ function readSelection(parameters: Parameters): FieldsQuery {
     podcastFields: readFields(parameters, PODCAST_FIELDS_PARAMETER, PODCAST_FIELDS),
     includesPodcast: include !== "",
   };
+}
+
+export interface AlertsQuery extends PageQuery {
+  /** Of the texts. */
+  readonly language: Language | undefined;
+}
+
+export function readAlertsQuery(query: string): AlertsQuery {
+  const parameters = readParameters(query, [...PAGE_PARAMETERS, "language"]);
+  const language = parameters.get("language");
+  if (language !== undefined && !isLanguage(language)) reject("language", `must be one of ${LANGUAGES.join(", ")}`);
+  return { ...readPage(parameters), language };
 }
 
 /** Query string of a request to import a file: whether it is a dry run. */

@@ -1,18 +1,23 @@
+import { createHash } from "node:crypto";
+import { writeAtom } from "../../alerts/atom.ts";
 import { failure, RequestFailure } from "../../errors/catalog.ts";
 import type { Link, LinkKind } from "../../links/link-store.ts";
 import { isSecret } from "../../links/new-secret.ts";
 import { sharedBatches, shareOf, toOpmlBatches } from "../../links/shared-list.ts";
 import { writeOpml } from "../../opml/write.ts";
 import { preferredLanguage } from "../../util/languages.ts";
+import { readAlerts } from "../api/alerts.ts";
+import { etagOf, matchesEtag } from "../api/changes.ts";
 import { OPML_TYPE } from "../api/imports.ts";
 import type { Services } from "../api/services.ts";
-import { downloadOf, respondContent, respondInPieces } from "../wire/respond.ts";
+import { downloadOf, respondContent, respondInPieces, respondUnchanged } from "../wire/respond.ts";
 import { anyQuery, type Call, costOfEverything, type Route, route } from "../wire/router.ts";
 import { createLinkLimits } from "./link-limits.ts";
 import { writeGonePage, writeListPage } from "./list-page.ts";
 import { POLICY } from "./page-style.ts";
 
 const HTML = "text/html; charset=utf-8";
+const ATOM = "application/atom+xml; charset=utf-8";
 /** No search engine lists what a link shows. `Referrer-Policy` is in every response. */
 const NO_INDEX = { "x-robots-tag": "noindex, nofollow" } as const;
 const PAGE_HEADERS = { ...NO_INDEX, "content-security-policy": POLICY, "cross-origin-opener-policy": "same-origin" };
@@ -27,10 +32,11 @@ export function linkRoutes(services: Services): Route[] {
   const { store, readPeer, limiterClock } = services;
   const limit = createLinkLimits(limiterClock);
   const list = createListViews(services);
+  const alerts = createAlertsView(services);
   /** By kind of link and ending of the path. */
   const VIEWS: Readonly<Record<LinkKind, Readonly<Record<string, Show>>>> = {
     list: { "": list.page, ".opml": list.opml },
-    alerts: {},
+    alerts: { "": alerts, ".atom": alerts },
   };
   const find = async (secret: string) => (isSecret(secret) ? store.links.find(secret) : undefined);
 
@@ -59,15 +65,30 @@ export function linkRoutes(services: Services): Route[] {
   ];
 }
 
+/** To be called after each batch of the list: a link that was revoked meanwhile shows no more. */
+function afterBatch({ store }: Services, { request }: Call, { secret }: Link): () => Promise<void> {
+  return async () => {
+    await request.step();
+    if ((await store.links.find(secret)) === undefined) throw failure("unknown-path");
+  };
+}
+
+/** The view of links to alerts. */
+function createAlertsView(services: Services): Show {
+  return async (call, link) => {
+    const { request, response } = call;
+    const alerts = await readAlerts(services, link.user, afterBatch(services, call, link));
+    const feed = writeAtom({ ...link, serverUrl: services.serverUrlOf(request.raw) }, alerts);
+    const tag = etagOf(createHash("sha256").update(feed).digest("base64url").slice(0, 22));
+    if (matchesEtag(request, tag)) respondUnchanged(response, { ...NO_INDEX, ...tag });
+    else respondContent(response, ATOM, feed, { ...NO_INDEX, ...tag });
+  };
+}
+
 /** Views of links to lists. */
 function createListViews(services: Services) {
   const { store, clock } = services;
-  /** To be called after each batch of the list: a link that was revoked meanwhile shows no more. */
-  const afterBatch = (call: Call, secret: string) => async () => {
-    await call.request.step();
-    if ((await store.links.find(secret)) === undefined) throw failure("unknown-path");
-  };
-  const read = (call: Call, link: Link) => sharedBatches(store, link.user, link, afterBatch(call, link.secret));
+  const read = (call: Call, link: Link) => sharedBatches(store, link.user, link, afterBatch(services, call, link));
   return {
     async page(call: Call, link: Link): Promise<void> {
       // The fragment does not reach the server again, nor its log.
