@@ -1,7 +1,11 @@
 import assert from "node:assert/strict";
+import type { ServerResponse } from "node:http";
 import { test } from "node:test";
-import { IMPORTING, importAccount } from "./support/account-imports.ts";
+import { detailOf, followImport, IMPORTING, importAccount, outcomeOf, startLogin } from "./support/account-imports.ts";
 import { basic, newUser, start } from "./support/http-accounts.ts";
+import { ANN, gpodderPaths, PAGES, play, type Received, startOther, status } from "./support/other-servers.ts";
+import { start as startProcess } from "./support/process.ts";
+import { callServer, startServer, type TestServer, temporaryFolder } from "./support/server.ts";
 
 const FEEDS = ["https://a.example/1", "https://a.example/2?x=1", "http://b.example/", "https://c.example/feed%20x"];
 const FIRST = Date.parse("2024-07-01T10:00:00Z");
@@ -93,3 +97,215 @@ for (const kind of ["gpodder", "nextcloud"] as const) {
     });
   });
 }
+
+/** A server with accounts, and one to import from whose episode actions do not come until `release`. */
+async function startSlow() {
+  const server = await start(IMPORTING);
+  const held: (() => void)[] = [];
+  const arrivals: (() => void)[] = [];
+  const other = await startOther(
+    gpodderPaths(
+      {
+        feeds: [FEEDS[0]],
+      },
+      {
+        "/api/2/episodes/ann.json": (_: Received, response: ServerResponse) => {
+          held.push(() => response.end('{"actions":[],"timestamp":0}'));
+          for (const arrive of arrivals.splice(0)) arrive();
+        },
+      },
+    ),
+  );
+  const arrival = () => new Promise<void>((resolve) => arrivals.push(resolve));
+  /** Starts an import, and waits until it reads the actions. */
+  const begin = async (as: Parameters<typeof importAccount>[0]) => {
+    const arrived = arrival();
+    const response = importAccount(as, { url: other.url, ...ANN });
+    await arrived;
+    return response;
+  };
+  const asUser = async () => {
+    const user = await newUser(server);
+    const { Authorization } = user;
+    const call: typeof server.call = (method, path, options = {}) =>
+      server.call(method, path, { ...options, headers: { Authorization, ...options.headers } });
+    return { ...user, port: server.port, call };
+  };
+  const release = () => {
+    for (const end of held.splice(0)) end();
+  };
+  return { server, other, begin, arrival, asUser, release };
+}
+
+test("account import: two of one account → 409; more than four in total → 503; others are not affected", async () => {
+  const { other, begin, asUser, release } = await startSlow();
+  const account = { url: other.url, ...ANN };
+  const users = await Promise.all(Array.from({ length: 5 }, asUser));
+  const [first, , , , last] = users;
+  assert.ok(first !== undefined && last !== undefined);
+  const running: ReturnType<typeof begin>[] = [];
+  for (const user of users.slice(0, 4)) {
+    const started = Promise.withResolvers<void>();
+    running.push(begin(user).finally(started.resolve));
+    await Promise.race([started.promise, new Promise((resolve) => setTimeout(resolve, 300))]);
+  }
+  const second = await importAccount(first, account);
+  assert.deepEqual([second.status, outcomeOf(second)], [409, "import-running"]);
+  const fifth = await importAccount(last, account);
+  assert.deepEqual([fifth.status, outcomeOf(fifth), fifth.headers["retry-after"]], [503, "too-many-imports", "30"]);
+  assert.equal((await last.call("GET", "/v1/subscriptions")).status, 200);
+  const timer = setInterval(release, 20);
+  assert.deepEqual(
+    (await Promise.all(running)).map(({ status: code }) => code),
+    [200, 200, 200, 200],
+  );
+  assert.equal((await importAccount(last, account)).status, 200);
+  clearInterval(timer);
+});
+
+test("account import: 20 starts in an hour, logins included → then 429 for this account", async () => {
+  const server = await start(IMPORTING);
+  const other = await startOther({});
+  const [ann, bob] = [await newUser(server), await newUser(server)];
+  const as = ({ Authorization }: typeof ann) => ({
+    port: server.port,
+    call: ((method, path, options = {}) =>
+      server.call(method, path, { ...options, headers: { Authorization, ...options.headers } })) as typeof server.call,
+  });
+  const outcomes = [];
+  for (let count = 0; count < 10; count += 1) {
+    outcomes.push(outcomeOf(await importAccount(as(ann), { url: other.url, ...ANN })));
+    outcomes.push(outcomeOf(await startLogin(as(ann), other.url)));
+  }
+  assert.deepEqual(new Set(outcomes), new Set(["import-no-sync-server"]));
+  for (const limited of [
+    await importAccount(as(ann), { url: other.url, ...ANN }),
+    await startLogin(as(ann), other.url),
+  ]) {
+    assert.deepEqual([limited.status, outcomeOf(limited)], [429, "rate-limited"]);
+    assert.equal(limited.headers["retry-after"], "180");
+    assert.match(detailOf(limited), /20 imports and logins per hour/);
+  }
+  assert.equal(outcomeOf(await importAccount(as(bob), { url: other.url, ...ANN })), "import-no-sync-server");
+  server.wait(3_600_000);
+  assert.equal(outcomeOf(await importAccount(as(ann), { url: other.url, ...ANN })), "import-no-sync-server");
+});
+
+test("account import: with an event stream → progress at once and every two seconds, then the result or the error", async () => {
+  const { other, asUser, release } = await startSlow();
+  const user = await asUser();
+  setTimeout(() => setInterval(release, 100).unref(), 5_000);
+  const started = performance.now();
+  const { status: code, events } = await followImport(user, { url: other.url, ...ANN }, "?dryRun=true");
+  assert.equal(code, 200);
+  const times = [started, ...events.map(({ at }) => at)];
+  assert.ok((times[1] ?? 0) - started < 1_000);
+  assert.ok(times.every((time, index) => index === 0 || time - (times[index - 1] ?? 0) < 2_000));
+  assert.ok(events.length > 5);
+  const last = events.at(-1);
+  assert.deepEqual([last?.event, last?.data.data.attributes.subscriptions.added], ["result", 1]);
+  for (const { event, data } of events.slice(0, -1)) {
+    assert.equal(event, "progress");
+    assert.deepEqual(Object.keys(data), ["stage", "subscriptions", "episode_actions"]);
+    assert.deepEqual(Object.keys(data.subscriptions), ["found", "added", "already_subscribed", "refused"]);
+    assert.deepEqual(Object.keys(data.episode_actions), ["found", "added", "not_newer", "refused"]);
+  }
+  const failing = await startOther({ "*": status(500) });
+  const failed = await followImport(user, { url: failing.url, ...ANN });
+  assert.deepEqual(
+    failed.events.map(({ event }) => event),
+    ["progress", "error"],
+  );
+  assert.equal(failed.events[1]?.data.errors[0].code, "import-server-failed");
+  // What can be known before it starts is an ordinary response.
+  const invalid = await followImport(user, { url: "x", ...ANN });
+  assert.deepEqual([invalid.status, invalid.json.errors[0].code], [422, "import-url-invalid"]);
+  const both = await followImport(user, { url: failing.url });
+  assert.deepEqual([both.status, both.json.errors[0].code], [422, "attribute-missing"]);
+});
+
+test("account import: the token is revoked while it runs → 401, and nothing is added", async () => {
+  const { server, begin, asUser, release, other } = await startSlow();
+  const user = await asUser();
+  const response = begin(user);
+  while (!other.requests.some(({ url }) => url.includes("episodes")))
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  const revoked = await server.call("DELETE", `/v1/tokens/${user.tokenId}`, { headers: { Cookie: user.Cookie } });
+  assert.equal(revoked.status, 204);
+  release();
+  assert.equal(outcomeOf(await response), "invalid-credentials");
+  const list = await server.call("GET", "/v1/subscriptions", { headers: { Cookie: user.Cookie } });
+  assert.equal(list.json.meta.total, 0);
+});
+
+test("account import: the client disconnects → the import ends, and the account can start another", async () => {
+  const { server, asUser, arrival, release, other } = await startSlow();
+  const user = await asUser();
+  const arrived = arrival();
+  await followImport(user, { url: other.url, ...ANN }, "", (response) => void arrived.then(() => response.destroy()));
+  for (;;) {
+    const timer = setInterval(release, 20);
+    const again = await importAccount(user, { url: other.url, ...ANN }, "?dryRun=true");
+    clearInterval(timer);
+    if (outcomeOf(again) === "import-running") continue;
+    assert.deepEqual(again.json.data.attributes.subscriptions.added, 1, "nothing was added before");
+    break;
+  }
+  assert.ok(!server.log().includes("unexpected"));
+});
+
+test("account import: a server without accounts, and one that fetches no feeds → the same", async () => {
+  const server = await startServer(IMPORTING);
+  const other = await startOther(gpodderPaths({ actions: [play(1)] }));
+  const { json } = await importAccount(server, { url: `${other.url}/`, ...ANN });
+  assert.equal(json.data.attributes.url, `${other.url}/`);
+  assert.deepEqual(json.data.attributes.episode_actions, { found: 1, added: 1, not_newer: 0, refused: 0 });
+  const { json: actions } = await server.call("GET", "/v1/episode-actions");
+  assert.equal(actions.meta.total, 1);
+});
+
+test("account import: beyond the quota → refused, and the actions are imported", async () => {
+  const server = await start({ ...IMPORTING, EARMARK_MAX_SUBSCRIPTIONS_PER_USER: "2" });
+  const { Authorization } = await newUser(server);
+  const call: typeof server.call = (method, path, options = {}) =>
+    server.call(method, path, { ...options, headers: { Authorization, ...options.headers } });
+  const other = await startOther(gpodderPaths({ feeds: FEEDS, actions: [play(1)] }));
+  for (const query of ["?dryRun=true", ""]) {
+    const { json } = await importAccount({ port: server.port, call }, { url: other.url, ...ANN }, query);
+    assert.deepEqual(json.data.attributes.subscriptions, { found: 4, added: 2, already_subscribed: 0, refused: 2 });
+    assert.equal(json.data.attributes.episode_actions.added, 1);
+  }
+});
+
+test("account import: the server is killed while it writes → repeated, everything is there once", async () => {
+  const feeds = Array.from({ length: 10_000 }, (_, index) => `https://a.example/${index}`);
+  const actions = Array.from({ length: 9_000 }, (_, index) => play(index));
+  const other = await startOther(gpodderPaths({ feeds, actions, size: 9_000, pages: PAGES.whole }));
+  const settings = { ...IMPORTING, DATABASE_URL: `file:${temporaryFolder()}/earmark.db` };
+  const importer = ({ port }: { readonly port: number }) => ({
+    port,
+    call: ((method, path, options) => callServer(port, method, path, options)) as TestServer["call"],
+  });
+  const first = await startProcess(settings);
+  const account = { url: other.url, ...ANN };
+  const { events } = await followImport(importer(first), account, "", (response) => {
+    response.on("data", (text: string) => {
+      if (/"writing".*"added":[1-9]/.test(text)) first.child.kill("SIGKILL");
+    });
+  });
+  assert.notEqual(events.at(-1)?.event, "result");
+  const second = importer(await startProcess(settings));
+  const total = async (path: string) => (await second.call("GET", path)).json.meta.total as number;
+  const [before, actionsBefore] = [await total("/v1/subscriptions"), await total("/v1/episode-actions")];
+  assert.ok(before > 0 && before + actionsBefore < 19_000, `${before} and ${actionsBefore} were added`);
+  const { attributes } = (await importAccount(second, account)).json.data;
+  assert.deepEqual(attributes.subscriptions, {
+    found: 10_000,
+    added: 10_000 - before,
+    already_subscribed: before,
+    refused: 0,
+  });
+  const { added, not_newer, found } = attributes.episode_actions;
+  assert.deepEqual([found, added, not_newer], [9_000, 9_000 - actionsBefore, actionsBefore]);
+  assert.deepEqual([await total("/v1/subscriptions"), await total("/v1/episode-actions")], [10_000, 9_000]);
+});

@@ -41,8 +41,8 @@ export interface AccountImportResult extends BroughtIn {
 
 export interface AccountImportOptions {
   readonly dryRun: boolean;
-  /** How long to wait for the person to allow the login; until it expires unless given. */
-  readonly waitMs?: number | undefined;
+  /** Whether to wait for the person until the login expires. */
+  readonly waitsLong: boolean;
   readonly onProgress?: ((progress: ImportProgress) => void) | undefined;
   /** Throws if the caller has lost access. */
   readonly requireAccess: () => void | Promise<void>;
@@ -212,10 +212,10 @@ export class AccountImports {
     server: OtherServer,
     { state, expiresAt }: SealedLogin,
     signal: AbortSignal,
-    { waitMs = Number.POSITIVE_INFINITY, onProgress }: AccountImportOptions,
+    { waitsLong, onProgress }: AccountImportOptions,
   ): Promise<AllowedLogin> {
     onProgress?.({ stage: "waiting", ...NOTHING });
-    const end = performance.now() + waitMs;
+    const end = waitsLong ? Number.POSITIVE_INFINITY : performance.now() + this.#limits.waitMs;
     for (;;) {
       // The password is handed out once, so it is asked for only when it can be used.
       const hasPlace = this.#running < MAX_IMPORTS;

@@ -12,6 +12,8 @@ export interface ImportLimits {
   readonly requests: number;
   readonly subscriptions: number;
   readonly actions: number;
+  /** For a person to allow a login, unless the client waits longer. */
+  readonly waitMs: number;
 }
 
 const MIB = 1024 * 1024;
@@ -24,6 +26,7 @@ export const IMPORT_LIMITS: ImportLimits = {
   requests: 1_000,
   subscriptions: 50_000,
   actions: 200_000,
+  waitMs: 50_000,
 };
 
 /** How long to wait when something is tidied up on the other server. */

@@ -5,14 +5,14 @@ import { Administration } from "../../src/accounts/administration.ts";
 import { asUser } from "../../src/accounts/caller.ts";
 import { isAccountRefusal } from "../../src/accounts/refusals.ts";
 import { createAccount, document as documentOf, fromElsewhere as fromNewNetwork } from "./accounts.ts";
-import { type HttpResponse, operate, PLAIN, startServer, type TestServer } from "./server.ts";
+import { type FixedValues, type HttpResponse, operate, PLAIN, startServer, type TestServer } from "./server.ts";
 
 export const PASSWORD = "correct horse battery";
 export const MINUTE = 60_000;
 export const JSONAPI = { "Content-Type": PLAIN };
 
 /** A server whose clocks stand until they are moved, and through which a test may come from any network. */
-export async function start(settings: Readonly<Record<string, string>> = {}) {
+export async function start(settings: Readonly<Record<string, string>> = {}, values: FixedValues = {}) {
   let now = Date.now();
   let uptime = 0;
   const server = await startServer(
@@ -20,6 +20,7 @@ export async function start(settings: Readonly<Record<string, string>> = {}) {
     () => new Date(now),
     after,
     () => uptime,
+    values,
   );
   const accounts = new Accounts(server.store.accounts, { signUp: true });
   return {

@@ -19,8 +19,6 @@ import { streamHeaders } from "./events.ts";
 import { interrupted } from "./imports.ts";
 import type { Services } from "./services.ts";
 
-/** How long a client without an event stream waits for the person. */
-const WAIT_MS = 50_000;
 /** Longer than an import may take, with the wait before it. */
 const SILENT_MS = 15 * 60_000;
 /** Shortest and longest time between two events. */
@@ -48,7 +46,7 @@ export function createAccountImportHandlers({ accountImports }: Services) {
       let latest: ImportProgress | undefined;
       const run = accountImports.run(caller, wanted, {
         dryRun: query.dryRun,
-        waitMs: events === undefined ? WAIT_MS : undefined,
+        waitsLong: events !== undefined,
         onProgress(progress) {
           latest = progress;
           events?.report(progress);
