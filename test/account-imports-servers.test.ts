@@ -1,8 +1,13 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
-import { createServer } from "node:net";
+import { createServer as createSecureServer } from "node:https";
+import { type AddressInfo, createServer } from "node:net";
 import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { detailOf, IMPORTING, importAccount, outcomeOf } from "./support/account-imports.ts";
+import { THIS_MACHINE } from "./support/fetching.ts";
 import {
   ANN,
   FEED,
@@ -16,7 +21,8 @@ import {
   startOther,
   status,
 } from "./support/other-servers.ts";
-import { startServer } from "./support/server.ts";
+import { start as startProcess } from "./support/process.ts";
+import { callServer, startServer, type TestServer, temporaryFolder } from "./support/server.ts";
 
 /** A server without accounts. An hour passes between two imports, so that they are not limited. */
 async function start(importLimits: object = {}, environment: Readonly<Record<string, string>> = IMPORTING) {
@@ -431,4 +437,52 @@ test("account import: an invalid address → import-url-invalid; an invalid docu
   }
   assert.equal(outcomeOf(await importFrom(other, {}, "?dryRun=maybe")), "invalid-query");
   assert.deepEqual(other.requests, []);
+});
+
+test("account import: http redirects to https of the host → the password is sent there only", async () => {
+  const fixture = (name: string) => fileURLToPath(new URL(`fixtures/${name}`, import.meta.url));
+  const received: string[] = [];
+  const paths = gpodderPaths({ feeds: [FEED] }) as Record<string, unknown>;
+  const secure = createSecureServer(
+    { key: readFileSync(fixture("localhost.key")), cert: readFileSync(fixture("localhost.crt")) },
+    ({ url = "", headers }, response) => {
+      received.push(headers.authorization === undefined ? "without" : "with");
+      if (headers.authorization === undefined) response.writeHead(401).end();
+      else if (url.includes("/episodes/")) response.end('{"actions":[],"timestamp":0}');
+      else response.end(JSON.stringify(paths[url] ?? []));
+    },
+  ).listen(0);
+  after(() => secure.close());
+  await once(secure, "listening");
+  const target = `https://localhost:${(secure.address() as AddressInfo).port}`;
+  const plain = await startOther(
+    {
+      "*": ({ url }: Received, response: ServerResponse) =>
+        void response.writeHead(301, { location: target + url }).end(),
+    },
+    true,
+  );
+  const account = { url: plain.url.replace("127.0.0.1", "localhost"), ...ANN };
+  const settings = {
+    DATABASE_URL: `file:${temporaryFolder()}/earmark.db`,
+    EARMARK_FETCH_NETWORKS: `${THIS_MACHINE},::1`,
+  };
+  const importWith = async (environment: Readonly<Record<string, string>>) => {
+    const { port } = await startProcess({ ...settings, ...environment });
+    const call: TestServer["call"] = (method, path, options) => callServer(port, method, path, options);
+    return importAccount({ port, call }, account, "?dryRun=true");
+  };
+  const untrusted = await importWith({});
+  assert.equal(outcomeOf(untrusted), "import-server-failed");
+  assert.match(detailOf(untrusted), /TLS certificate is not valid, so no password was sent/);
+  assert.deepEqual(received, []);
+  const trusted = await importWith({
+    NODE_EXTRA_CA_CERTS: fixture("localhost.crt"),
+    DATABASE_URL: `${settings.DATABASE_URL}2`,
+  });
+  assert.equal(trusted.status, 200, trusted.text);
+  assert.equal(trusted.json.data.attributes.subscriptions.found, 1);
+  assert.equal(received[0], "without");
+  assert.ok(received.slice(1).every((each) => each === "with"));
+  assert.ok(plain.requests.every(({ authorization }) => authorization === undefined));
 });

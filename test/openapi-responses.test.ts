@@ -7,6 +7,7 @@ import { startFeeds } from "./support/feeds.ts";
 import { learn, subscribeTo, THIS_MACHINE } from "./support/fetching.ts";
 import { startDiscovery } from "./support/oidc-issuer.ts";
 import { DOCUMENT } from "./support/openapi.ts";
+import { accountImportCases } from "./support/openapi-account-imports.ts";
 import { administrationCases } from "./support/openapi-administration.ts";
 import { duplicateCases, podcastCases, searchCases } from "./support/openapi-podcasts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./support/server.ts";
@@ -352,6 +353,11 @@ test("responses: podcasts and their artwork → as documented", async () => {
   for (const each of urls) await learn(quiet.store, each, { podcastGuid: id });
   const { json } = await quiet.call("GET", "/v1/duplicates");
   await run(quiet, "", duplicateCases((json.data as { id: string }[])[0]?.id ?? ""));
+});
+
+test("responses: imports from other servers → as documented", async () => {
+  const server = await startServer({ ...SETTINGS, EARMARK_FETCH_NETWORKS: THIS_MACHINE });
+  await run(server, "", await accountImportCases(invalidDocuments));
 });
 
 test("responses: rate limits exceeded → as documented", async () => {

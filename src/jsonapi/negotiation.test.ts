@@ -3,7 +3,7 @@ import { test } from "node:test";
 import { fc, runs } from "../../test/support/properties.ts";
 import { RequestFailure } from "../errors/catalog.ts";
 import { ATOMIC, type MediaType, PLAIN } from "./media-type.ts";
-import { requireAccept, requireContentType } from "./negotiation.ts";
+import { namesEvents, requireAccept, requireContentType } from "./negotiation.ts";
 
 const TYPE = "application/vnd.api+json";
 const URI = "https://jsonapi.org/ext/atomic";
@@ -184,4 +184,20 @@ test("negotiation: random header → accepted, 406 or 415", () => {
     }),
     { numRuns: runs(10_000) },
   );
+});
+
+test("Accept: names text/event-stream, without a weight of 0 → events; anything else → no events", () => {
+  for (const header of ["text/event-stream", `${TYPE}, text/event-stream;q=0.1`, "TEXT/Event-Stream, */*"])
+    assert.equal(namesEvents(header), true, header);
+  for (const header of [
+    undefined,
+    "",
+    "*/*",
+    "text/*",
+    TYPE,
+    "text/event-stream;q=0",
+    "text/event-stream;;=",
+    "text/plain",
+  ])
+    assert.equal(namesEvents(header), false, header);
 });
