@@ -161,6 +161,8 @@ export class Moves {
   /** URLs that were forgotten, with all that clients hold of them. */
   readonly forgotten = new Set<string>();
   readonly newlyRefused: RefusedMove[] = [];
+  /** URLs whose episode actions now belong to another, and to whom they are due under that. Before what is joined. */
+  readonly adopted: { readonly from: string; readonly into: string; readonly clients: readonly string[] }[] = [];
   /** URLs whose episode actions now belong to another, in this order. */
   readonly joined: { readonly from: string; readonly into: string }[] = [];
   /** URLs whose episode actions another gets too. */
@@ -328,9 +330,14 @@ export class Moves {
       const formerAt = this.#list.sequence;
       const row = { ...NEVER_LOOKED, ...SHOWN, ...each, target: feed, leads: "pending", currentAt, formerAt } as const;
       this.#setUrl(this.#withLook(row));
-      this.joined.push({ from: each.url, into: url });
+      this.joined.push({ from: this.#removedFeedOf(known)?.url ?? each.url, into: url });
     }
     this.#forgetOldest(feed);
+  }
+
+  /** The feed that a URL was of, and that has the actions, if it was removed. */
+  #removedFeedOf(row: FeedUrl | undefined): FeedUrl | undefined {
+    return row !== undefined && this.#find(row.target) === undefined ? this.#urls.get(row.target) : undefined;
   }
 
   /** What a feed that is added again was when it was removed. */
@@ -371,10 +378,11 @@ export class Moves {
 
   #rename(from: string, to: string, url: string, leads: Leads): void {
     const known = this.#urls.get(to);
-    if (known !== undefined && known.target !== from && this.#find(known.target) === undefined)
-      for (const row of this.#urlsOf(known.target)) this.#setUrl({ ...row, target: from });
+    const removed = known?.target === from ? undefined : this.#removedFeedOf(known);
+    if (removed !== undefined) for (const row of this.#urlsOf(removed.feed)) this.#setUrl({ ...row, target: from });
     const { sequence } = this.#list;
     const old = this.#urls.get(from);
+    if (known?.target !== from) this.#adopt(removed?.url ?? url, from);
     for (const row of this.#urlsOf(from)) {
       const next = row.leads === "self" || (leads === "yes" && row.leads === "yes") ? leads : "pending";
       this.#setUrl(this.#withLook({ ...row, target: to, isSighted: false, leads: next }));
@@ -384,7 +392,6 @@ export class Moves {
     const self = { feed: to, url, target: to, leads: "self", currentAt: sequence } as const;
     this.#setUrl({ ...NEVER_LOOKED, ...self, ...SHOWN });
     this.joined.push({ from: old?.url ?? "", into: url });
-    if (known !== undefined && known.target !== from) this.joined.push({ from: known.url, into: url });
     this.#forgetOldest(to);
   }
 
@@ -442,6 +449,13 @@ export class Moves {
     this.track(feed);
     const row = { ...NEVER_LOOKED, ...to, target: feed, leads: "yes", currentAt: 0, formerAt: 0 } as const;
     this.#setUrl({ ...row, isShown: false, isSighted: true });
+    this.#adopt(to.url, feed);
+  }
+
+  /** Apps may have uploaded actions under a URL before it was known whose it is. Others have got them under that. */
+  #adopt(from: string, target: string): void {
+    const clients = [...this.#clients()].filter((client) => this.#held(client, target).length > 0);
+    this.adopted.push({ from, into: this.#urls.get(target)?.url ?? "", clients });
   }
 
   /** The look at a URL is over. It counts only if the subscription is still where it was. */

@@ -253,6 +253,11 @@ export function* writeMoves(user: UserId, moves: Moves): Work<void> {
     target: key(target),
   }));
   yield* insertNew("refused_moves", ...refused);
+  for (const { from, into, clients } of moves.adopted) {
+    if (actionFeedKey(from) === actionFeedKey(into) || !(yield* hasActions(user, actionFeedKey(from)))) continue;
+    yield* joinActions(user, from, into);
+    for (const client of clients) yield* resendActions(user, client, actionFeedKey(into));
+  }
   for (const { from, into } of moves.joined) yield* joinActions(user, from, into);
   for (const { from, to } of moves.copied) yield* copyActions(user, from, to);
   for (const { client, url } of moves.resends.values()) yield* resendActions(user, client, actionFeedKey(url));
@@ -345,10 +350,13 @@ function* copyActions(user: UserId, fromUrl: string, toUrl: string): Work<void> 
   );
 }
 
+function hasActions(user: UserId, feed: string): Work<boolean> {
+  return has("select 1 from earmark.episode_actions where user_id = $1 and feed = $2 limit 1", user, key(feed));
+}
+
 /** All actions of a feed are due again to a client. */
 export function* resendActions(user: UserId, client: string, feed: string): Work<void> {
-  const sql = "select 1 from earmark.episode_actions where user_id = $1 and feed = $2 limit 1";
-  if (!(yield* has(sql, user, key(feed)))) return;
+  if (!(yield* hasActions(user, feed))) return;
   const { last } = yield* readCounter(user);
   yield* run("update earmark.lists set last_resend = $2 where user_id = $1", user, last + 1);
   yield* run(

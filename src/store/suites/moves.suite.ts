@@ -594,6 +594,33 @@ export function describeMoves(engine: string, store: Store): void {
       }
     });
 
+    test("resends: actions under a URL before it is known whose it is → due again under the URL that each app has", async () => {
+      for (const isSighted of [true, false]) {
+        const { person, server, phone, other } = await start("phone", "other");
+        await phone.play(B, [E1, 10]);
+        assert.deepEqual(await other.actions(), [[B, E1, 10]]);
+        if (isSighted) await server.sight(A, B);
+        else await person.move(A, B);
+        assert.deepEqual(await other.actions(), [[A, E1, 10]], isSighted ? "sighted" : "moved");
+        assert.deepEqual(await other.actions(A, 0), [[A, E1, 10]]);
+      }
+    });
+
+    test("resends: a feed gets a former URL of a removed feed → and its actions", async () => {
+      for (const isImported of [true, false]) {
+        const { person, phone } = await start("phone");
+        await person.move(A, B);
+        await phone.play(A, [E1, 10]);
+        await person.remove(B);
+        await phone.poll();
+        await person.add(C, isImported ? { former_feed_urls: [A] } : {});
+        if (!isImported) await person.move(C, A);
+        assert.deepEqual((await phone.poll()).add, [A]);
+        assert.deepEqual(await phone.actions(), [[A, E1, 10]], isImported ? "imported" : "moved");
+        assert.deepEqual(await phone.actions(A, 0), [[A, E1, 10]]);
+      }
+    });
+
     test("resends: told to remove, told to add, then an echo of the first → stays, and is offered again", async () => {
       for (const isMoved of [false, true]) {
         const { person, server, phone, list } = await start("phone");
