@@ -283,6 +283,9 @@ export interface EpisodeAction {
   readonly position: number | null;
   readonly started: number | null;
   readonly total: number | null;
+  /** What the feed says about the episode; absent if the server has not found it there. */
+  readonly title?: string;
+  readonly publishedAt?: Date;
 }
 
 /** An app's request for access. */

@@ -67,6 +67,8 @@ const stored = (position: number, time: string, more: Partial<NumberedAction> = 
   ...action(position, time),
   sequence: 3,
   superseded: undefined,
+  title: undefined,
+  publishedAt: undefined,
   ...more,
 });
 

@@ -1,4 +1,5 @@
 import { feedKeyHex, isTooLong, readFeedUrl } from "../lists/feed-url.ts";
+import { percentDecode } from "../util/percent-decode.ts";
 
 export const ACTION_KINDS = ["play", "download", "delete", "new", "flattr"] as const;
 export type ActionKind = (typeof ACTION_KINDS)[number];
@@ -36,6 +37,9 @@ export interface NumberedAction extends EpisodeAction {
   readonly sequence: number;
   /** The latest upload that lost to this action. */
   readonly superseded: Superseded | undefined;
+  /** What the feed says about the episode, if the server has read it there. */
+  readonly title: string | undefined;
+  readonly publishedAt: Date | undefined;
 }
 
 /** An action as it was stored. */
@@ -125,7 +129,8 @@ export function mergeActions(
     last += 1;
     const [winner, superseded] = isWinner ? [upload, existing] : [existing, upload];
     hasSupersededPlays ||= !isWinner;
-    written.set(key, { ...winner, sequence: last, superseded });
+    const { title, publishedAt } = existing ?? {};
+    written.set(key, { ...winner, sequence: last, superseded, title, publishedAt });
   }
   return { written, replaced: [...replaced], last, hasSupersededPlays };
 }
@@ -188,18 +193,6 @@ export function memoizeFeedKeyOf(): typeof feedKeyOf {
     if (!keys.has(url)) keys.set(url, feedKeyOf(url));
     return keys.get(url);
   };
-}
-
-/** Leaves invalid UTF-8 encoded. */
-function percentDecode(text: string): string {
-  if (!text.includes("%")) return text;
-  return text.replaceAll(/(?:%[0-9a-f]{2})+/gi, (encoded) => {
-    try {
-      return decodeURIComponent(encoded);
-    } catch {
-      return encoded;
-    }
-  });
 }
 
 function isMediaUrl(url: string): boolean {

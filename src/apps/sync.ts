@@ -89,9 +89,15 @@ const TOUCH_MS = 5 * 60_000;
  */
 export class AppSync {
   readonly #store: SubscriptionStore & { readonly apps: AppStore };
+  readonly #onActions: (user: UserId) => void;
 
-  constructor(store: SubscriptionStore & { readonly apps: AppStore }) {
+  /** `onActions` is called when a user has uploaded actions. */
+  constructor(
+    store: SubscriptionStore & { readonly apps: AppStore },
+    onActions: (user: UserId) => void = () => undefined,
+  ) {
     this.#store = store;
+    this.#onActions = onActions;
   }
 
   /** Changes since that timestamp that the client has not received. 0 means a first sync, without removals. */
@@ -529,6 +535,7 @@ export class AppSync {
       timestamp = await this.#store.apps.recordSync(caller, record, at);
     }
     timestamp ??= await this.#recordSync(caller, { kind: "actions", installation, progress }, state, at);
+    if (actions.length > 0) this.#onActions(caller.user);
     if (state.hasMoves) await this.#actOn(caller, installation, actions, at);
     return { timestamp, rewritten: [...rewritten] };
   }

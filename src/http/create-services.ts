@@ -91,7 +91,7 @@ export function createServices(
   return {
     config,
     store,
-    apps: new AppSync(store),
+    apps: new AppSync(store, (user) => scheduler?.notifyActions(user)),
     outcomes: metrics,
     accounts,
     administration,

@@ -12,6 +12,7 @@ import type { HistoryStore } from "../lists/history-store.ts";
 import type { DuplicateStore } from "../podcasts/duplicates.ts";
 import type { LookStore } from "../podcasts/look-store.ts";
 import type { PodcastStore } from "../podcasts/podcast-store.ts";
+import type { TitleStore } from "../podcasts/title-store.ts";
 import type { Store } from "../store/shared/contract.ts";
 import { StoreUnavailable } from "../util/store-unavailable.ts";
 import { createServer } from "./server.ts";
@@ -44,6 +45,7 @@ async function startBroken(failure: Error) {
     moves: {} as LookStore,
     duplicates: {} as DuplicateStore,
     history: {} as HistoryStore,
+    titles: {} as TitleStore,
   };
   const stream = new PassThrough();
   let log = "";

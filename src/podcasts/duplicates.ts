@@ -25,7 +25,7 @@ export interface Dismissal {
 }
 
 /** When a user has dismissed more groups than this, the oldest decision is forgotten. */
-export const MAX_DISMISSALS = 10_000;
+export const MAX_DISMISSALS = 2_000;
 
 export interface DuplicateStore {
   /** Subscriptions in list order, from the first one that was added after sequence number `after`. */

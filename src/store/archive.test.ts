@@ -220,7 +220,7 @@ test("restore: interrupted at any point → the path has the complete old or new
   await fill(`file:${backup}`, 3);
   // While rows are copied, the old database stays usable, and leftover files do no harm.
   const broken = replaceFile(file, () => assert.fail("it was not finished"));
-  await broken.write(TABLES[0] ?? assert.fail(), [[99, 0, 0, 0, 0, 1, 0]]);
+  await broken.write(TABLES[0] ?? assert.fail(), [[99, 0, 0, 0, 0, 1, 0, null, 0]]);
   writeFileSync(`${file}-left-by-kill`, readFileSync(`${file}-restoring`));
   await broken.close();
   writeFileSync(`${file}-restoring`, readFileSync(`${file}-left-by-kill`));

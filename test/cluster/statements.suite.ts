@@ -11,7 +11,7 @@ import type { Statement } from "../support/record-statements.ts";
 const ELSEWHERE = {
   "event streams: the state of all connected users, every two seconds":
     /^select user_id, sequence from earmark.lists where user_id = any/,
-  "podcasts of a page: by their keys, which are on several shards":
+  "podcasts of a page, or of a list that is searched for duplicates: by their keys, which are on several shards":
     /^select [^()]* from earmark.podcasts where feed = any/,
   "set-up: whether there is an account, until there is one":
     /^select 1 from earmark.accounts (where is_admin = 1 )?limit 1$/,
@@ -24,8 +24,8 @@ const ELSEWHERE = {
     /^select user_id, (feed_url|id) from earmark.subscriptions where feed = |where user_id = any\(\$1::bigint\[\]\)/,
   "fetching: records of new feeds":
     /^select feed from earmark.podcasts where feed = any|^insert into earmark.podcasts .* unnest/s,
-  "fetching: all subscriptions and podcasts, every hour":
-    /where \(feed, user_id\) > |^select feed from earmark.podcasts where feed > /,
+  "fetching: all subscriptions, podcasts and lists, every hour":
+    /where \(feed, user_id\) > |^select feed from earmark.podcasts where feed > |^select user_id from earmark.lists where user_id > /,
   "moves: former URLs that are to be looked at, every ten minutes; all subscribers of a feed that moves":
     /from earmark.feed_urls as former|^select user_id from earmark.subscriptions where feed = \$1 and user_id > /,
   "sweep: old removals of all users": /from earmark.removals\s+where removed_at < /,

@@ -17,6 +17,10 @@ export interface FetchContext {
 }
 
 const FEED_BYTES = { receivedBytes: 2 * MIB, decodedBytes: 4 * MIB };
+/** A feed may have tens of thousands of episodes. It is read as a stream. */
+const EPISODES_BYTES = { receivedBytes: 32 * MIB, decodedBytes: 64 * MIB };
+/** The part of a fetch's time after which no more episodes are looked for, so that the fetch does not fail. */
+const EPISODES_TIME = 0.75;
 const IMAGE_BYTES = { receivedBytes: 8 * MIB, decodedBytes: 8 * MIB };
 
 const ACCEPT_FEED =
@@ -56,7 +60,7 @@ export async function fetchFeed(
 
 function fetchOnce(
   context: FetchContext,
-  { url, etag, lastModified }: FeedRequest,
+  { url, etag, lastModified, episodes: wanted }: FeedRequest,
   hasSuffix: boolean,
   signal: AbortSignal,
   mayRetry: boolean,
@@ -67,7 +71,8 @@ function fetchOnce(
     ...validatorHeader("if-modified-since", lastModified),
   };
   const isConditional = "if-none-match" in headers || "if-modified-since" in headers;
-  const limits = { ...context.timeouts, ...FEED_BYTES };
+  const limits = { ...context.timeouts, ...(wanted === undefined ? FEED_BYTES : EPISODES_BYTES) };
+  const until = performance.now() + EPISODES_TIME * limits.totalMs;
   return fetchPublic(context.connector, { url, credentialsUrl: url, headers, limits, signal }, async (response) => {
     if (mayRetry && isChallenge(response)) throw new Challenged();
     const received = {
@@ -76,7 +81,8 @@ function fetchOnce(
     };
     if (response.status === 304 && isConditional) return { kind: "unchanged", ...received };
     if (response.status !== 200) return toStatusFailure(response);
-    const metadata = await readMetadata(response);
+    const reader = new FeedReader(response.url, response.headers["content-type"], wanted);
+    const metadata = await readMetadata(response, reader, until);
     if (metadata === undefined)
       return { kind: "failed", reason: "not-a-feed", ...optional("permanentTarget", response.permanentTarget) };
     const { etag: newEtag, "last-modified": newLastModified } = response.headers;
@@ -87,28 +93,52 @@ function fetchOnce(
       ...optional("lastModified", readValidator(newLastModified)),
       ...received,
       needsUserAgentSuffix: hasSuffix,
+      ...(wanted === undefined ? {} : { episodes: reader.episodes }),
     };
   });
 }
 
 /**
- * Stops as soon as the head of the feed is known. If the feed exceeds a limit, what was read before is used, provided it has
- * a title.
+ * Stops as soon as the head of the feed is known, and the wanted episodes are found. If the feed exceeds a limit, what was
+ * read before is used, provided it has a title; once the head is known, whatever happens.
  */
-async function readMetadata({ body, url, headers }: PublicResponse) {
-  const reader = new FeedReader(url, headers["content-type"]);
+async function readMetadata({ body }: PublicResponse, reader: FeedReader, until: number) {
   try {
-    for await (const chunk of body) {
+    for await (const chunk of untilLate(body, until, () => reader.isHeadDone)) {
       reader.write(chunk);
       if (reader.isDone) break;
     }
   } catch (error) {
-    const isTooLarge = error instanceof FetchError && error.reason === "too-large";
-    const metadata = isTooLarge ? reader.end() : undefined;
+    if (!(error instanceof FetchError)) throw error;
+    const isUsable = error.reason === "too-large" || (reader.isHeadDone && error.reason !== "aborted");
+    const metadata = isUsable ? reader.end() : undefined;
     if (metadata?.title === undefined) throw error;
     return metadata;
   }
   return reader.end();
+}
+
+/** The chunks of a body. Ends at a time, even in the middle of a chunk, if that is enough. */
+async function* untilLate(
+  body: AsyncIterable<Uint8Array>,
+  until: number,
+  isEnough: () => boolean,
+): AsyncGenerator<Uint8Array> {
+  const chunks = body[Symbol.asyncIterator]();
+  const late = Promise.withResolvers<undefined>();
+  const timer = setTimeout(() => late.resolve(undefined), Math.max(0, until - performance.now()));
+  try {
+    for (;;) {
+      const next = chunks.next();
+      // Fails when the connection is closed, after the last one that is waited for.
+      next.catch(() => undefined);
+      const chunk = (await Promise.race([next, late.promise])) ?? (isEnough() ? undefined : await next);
+      if (chunk === undefined || chunk.done === true) return;
+      yield chunk.value;
+    }
+  } finally {
+    clearTimeout(timer);
+  }
 }
 
 /** @param feedUrl Its credentials are sent if the image has the same origin, or the same host upgraded to https. */

@@ -1,3 +1,5 @@
+import type { FoundEpisode, WantedEpisodes } from "./episodes.ts";
+
 /** What a feed says about its podcast, as plain text. A value that the feed does not have is absent. */
 export interface FeedMetadata {
   readonly title?: string;
@@ -20,6 +22,8 @@ export interface FeedRequest {
   readonly lastModified?: string | undefined;
   /** From the last response: whether to send the user agent with `USER_AGENT_SUFFIX` (fetch-feed.ts) first. */
   readonly needsUserAgentSuffix?: boolean | undefined;
+  /** Episodes to look for. Without them, only the head of the feed is read. */
+  readonly episodes?: WantedEpisodes | undefined;
 }
 
 /** Why a fetch failed. Stable: stored in the database and shown to users. */
@@ -72,6 +76,8 @@ export interface FeedRead extends FetchSuccess {
   readonly lastModified?: string;
   /** Whether the server accepted only the user agent with `USER_AGENT_SUFFIX`. To be passed on in the next request. */
   readonly needsUserAgentSuffix: boolean;
+  /** The wanted episodes that were found. */
+  readonly episodes?: readonly FoundEpisode[];
 }
 
 /** The feed is as it was when `etag` or `lastModified` was received. */

@@ -1,3 +1,4 @@
+import { EpisodeFinder, type FeedEpisode, type FoundEpisode, type WantedEpisodes } from "./episodes.ts";
 import type { FeedMetadata } from "./feed.ts";
 import { FeedDecoder } from "./feed-charset.ts";
 import { cleanValue, XmlFeedReader } from "./read-xml-feed.ts";
@@ -5,22 +6,34 @@ import { cleanValue, XmlFeedReader } from "./read-xml-feed.ts";
 /** A JSON feed has to be read in full. */
 const MAX_JSON = 2 * 1024 * 1024;
 
-/** Reads the metadata of a feed chunk by chunk. */
+/** Reads the metadata of a feed chunk by chunk, and the details of wanted episodes. */
 export class FeedReader {
   readonly #base: URL;
   readonly #decoder: FeedDecoder;
+  readonly #episodes: EpisodeFinder | undefined;
   #reader: XmlFeedReader | JsonFeedReader | undefined;
   #isDone = false;
 
   /** @param base The URL of the feed, for relative URLs in it. */
-  constructor(base: URL, contentType = "") {
+  constructor(base: URL, contentType = "", wanted?: WantedEpisodes) {
     this.#base = base;
+    this.#episodes = wanted && new EpisodeFinder(wanted);
     this.#decoder = new FeedDecoder(contentType);
   }
 
   /** Whether the rest of the document is not needed. */
   get isDone(): boolean {
     return this.#isDone || this.#reader?.isDone === true;
+  }
+
+  /** Whether only episodes are still looked for. */
+  get isHeadDone(): boolean {
+    return this.#isDone || this.#reader?.isHeadDone === true;
+  }
+
+  /** Those that were found so far; to be called after `end`. */
+  get episodes(): readonly FoundEpisode[] {
+    return this.#episodes?.end() ?? [];
   }
 
   write(bytes: Uint8Array): void {
@@ -38,7 +51,9 @@ export class FeedReader {
     if (this.isDone) return;
     const rest = this.#reader === undefined ? text.trimStart() : text;
     if (rest === "") return;
-    this.#reader ??= rest.startsWith("{") ? new JsonFeedReader(this.#base) : new XmlFeedReader(this.#base);
+    this.#reader ??= rest.startsWith("{")
+      ? new JsonFeedReader(this.#base, this.#episodes)
+      : new XmlFeedReader(this.#base, this.#episodes);
     this.#reader.write(rest);
   }
 }
@@ -46,14 +61,21 @@ export class FeedReader {
 /** jsonfeed.org */
 class JsonFeedReader {
   readonly #base: URL;
+  readonly #episodes: EpisodeFinder | undefined;
   #text = "";
 
-  constructor(base: URL) {
+  constructor(base: URL, episodes: EpisodeFinder | undefined) {
     this.#base = base;
+    this.#episodes = episodes;
   }
 
   get isDone(): boolean {
     return this.#text.length > MAX_JSON;
+  }
+
+  /** The order of its members is unknown. */
+  get isHeadDone(): boolean {
+    return false;
   }
 
   write(text: string): void {
@@ -63,6 +85,7 @@ class JsonFeedReader {
   end(): FeedMetadata | undefined {
     const feed = this.isDone ? undefined : parseObject(this.#text);
     if (feed === undefined || !String(feed["version"]).startsWith("https://jsonfeed.org/version/")) return undefined;
+    this.#findEpisodes(feed["items"]);
     const [author] = Array.isArray(feed["authors"]) ? feed["authors"] : [feed["author"]];
     const texts = {
       title: feed["title"],
@@ -79,6 +102,23 @@ class JsonFeedReader {
       }),
     );
   }
+
+  #findEpisodes(items: unknown): void {
+    if (this.#episodes === undefined || !Array.isArray(items)) return;
+    for (const item of items) if (isObject(item)) this.#episodes.add(readJsonEpisode(item));
+  }
+}
+
+/** Members that are not text are absent. */
+function readJsonEpisode(item: Readonly<Record<string, unknown>>): FeedEpisode {
+  const textOf = (value: unknown) => (typeof value === "string" ? value : undefined);
+  const attachments = Array.isArray(item["attachments"]) ? item["attachments"].filter(isObject) : [];
+  return {
+    guid: typeof item["id"] === "number" ? String(item["id"]) : textOf(item["id"]),
+    mediaUrls: attachments.flatMap(({ url }) => textOf(url) ?? []),
+    title: textOf(item["title"]),
+    publishedAt: textOf(item["date_published"]),
+  };
 }
 
 function parseObject(text: string): Readonly<Record<string, unknown>> | undefined {

@@ -1,12 +1,16 @@
 import { decodeXML } from "entities/decode";
 import { Parser } from "htmlparser2";
+import type { EpisodeFinder } from "./episodes.ts";
 import type { FeedMetadata } from "./feed.ts";
 import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "./feed-text.ts";
+import { XmlEpisode } from "./xml-episode.ts";
 
 /** Real feeds do not nest deeper, and the parser's time is quadratic in the depth. */
 const MAX_DEPTH = 64;
 /** Several times what real feeds of the maximum size have. */
 const MAX_ELEMENTS = 100_000;
+/** The same for feeds that are read for their episodes. */
+const MAX_EPISODE_ELEMENTS = 2_000_000;
 /** The root element must start within this many characters; PHP warnings may come before it. */
 const MAX_PREAMBLE = 64 * 1024;
 /** Longest comment, CDATA section or tag: the parser keeps these in memory until they end. */
@@ -74,10 +78,11 @@ interface CollectedElement {
 /**
  * Reads the head of an RSS, RDF or Atom feed. Only children of the channel or feed element count, not those of items. It
  * stops in the middle of a chunk as soon as an item begins and title and artwork are known. Without artwork it continues
- * for a while, without a title to the end.
+ * for a while, without a title to the end. If it looks for episodes, it continues until all of them are found.
  */
 export class XmlFeedReader {
   readonly #base: URL;
+  readonly #episodes: EpisodeFinder | undefined;
   readonly #parser: Parser;
   /** Names of the open elements, outermost first. */
   readonly #path: string[] = [];
@@ -88,6 +93,10 @@ export class XmlFeedReader {
   /** Number of open elements around the root element: unclosed tags in PHP warnings. */
   #outside = 0;
   #itemDepth: number | undefined;
+  /** The item that is being read, if episodes are looked for. */
+  #episode: XmlEpisode | undefined;
+  /** Nothing more is needed besides episodes. */
+  #isHeadDone = false;
   /** Character offset at which the first item starts. */
   #firstItemOffset: number | undefined;
   #collected: CollectedElement | undefined;
@@ -99,8 +108,9 @@ export class XmlFeedReader {
   /** Attributes of the Atom link that is being read. */
   #link: { rel?: string; href?: string } | undefined;
 
-  constructor(base: URL) {
+  constructor(base: URL, episodes?: EpisodeFinder) {
     this.#base = base;
+    this.#episodes = episodes;
     this.#parser = new Parser(
       {
         onopentagname: (name) => this.#isDone || this.#onOpen(name),
@@ -123,6 +133,10 @@ export class XmlFeedReader {
     return this.#isDone;
   }
 
+  get isHeadDone(): boolean {
+    return this.#isDone || this.#isHeadDone;
+  }
+
   write(text: string): void {
     if (this.#isDone) return;
     this.#length += text.length;
@@ -130,7 +144,7 @@ export class XmlFeedReader {
     if (this.#root === undefined && this.#length > MAX_PREAMBLE) this.#stop();
     if (this.#length - this.#parser.endIndex > MAX_TOKEN) this.#reject();
     const isLong = this.#length - (this.#firstItemOffset ?? this.#length) > MAX_ITEMS_LENGTH;
-    if (isLong && this.#values.has("title")) this.#stop();
+    if (isLong && this.#values.has("title")) this.#endHead();
   }
 
   /** What is known so far; undefined if this is not a feed. An element that is still open does not count. */
@@ -138,6 +152,11 @@ export class XmlFeedReader {
     this.#stop();
     if (!this.#hasChannel || (this.#isRejected && !this.#values.has("title"))) return undefined;
     return Object.fromEntries([...this.#values].map(([field, { value }]) => [field, value]));
+  }
+
+  #endHead(): void {
+    this.#isHeadDone = true;
+    if (this.#episodes === undefined || this.#episodes.isDone) this.#stop();
   }
 
   #stop(): void {
@@ -157,10 +176,12 @@ export class XmlFeedReader {
     else {
       this.#path.push(name);
       this.#elements += 1;
-      if (this.#path.length + this.#outside > MAX_DEPTH || this.#elements > MAX_ELEMENTS) this.#reject();
+      const maxElements = this.#episodes === undefined ? MAX_ELEMENTS : MAX_EPISODE_ELEMENTS;
+      if (this.#path.length + this.#outside > MAX_DEPTH || this.#elements > maxElements) this.#reject();
       // Kept as a tag, so that `toPlainText` removes it together with escaped markup.
       else if (this.#collected !== undefined) this.#appendTag(`<${name.slice(name.indexOf(":") + 1)}>`);
       else if (this.#itemDepth === undefined) this.#openInside(name, this.#path.length);
+      else this.#episode?.open(name, this.#path.length - this.#itemDepth);
     }
   }
 
@@ -169,10 +190,12 @@ export class XmlFeedReader {
     if (this.#isItem(name, depth)) {
       this.#itemDepth = depth;
       this.#firstItemOffset ??= this.#parser.startIndex;
-      if (this.#values.has("title") && this.#values.has("artworkUrl")) this.#stop();
+      if (this.#values.has("title") && this.#values.has("artworkUrl")) this.#endHead();
+      if (this.#episodes !== undefined) this.#episode = new XmlEpisode();
       return;
     }
-    if (depth > 4) return;
+    // Fields count only as far as they are read when no episodes are looked for.
+    if (depth > 4 || this.#isHeadDone) return;
     const target = this.#fieldIn(TEXTS);
     if (this.#root === "feed" && depth === 2 && name === "link") this.#link = {};
     else if (target !== undefined) this.#collected = { target, depth, raw: "" };
@@ -194,6 +217,7 @@ export class XmlFeedReader {
   #onAttribute(name: string, value: string): void {
     const lower = name.slice(0, MAX_NAME).toLowerCase();
     if (lower.startsWith("xmlns:")) this.#declare(lower.slice("xmlns:".length), value);
+    this.#episode?.attribute(lower, value);
     if (this.#itemDepth !== undefined || this.#collected !== undefined || this.#root === undefined) return;
     if (this.#link !== undefined && (lower === "rel" || lower === "href"))
       this.#link[lower] ??= decodeXML(value.slice(0, MAX_RAW_TEXT));
@@ -205,8 +229,10 @@ export class XmlFeedReader {
   }
 
   #onText(text: string): void {
-    if (this.#collected !== undefined)
-      this.#append(this.#isCdata ? text.slice(0, MAX_RAW_TEXT).replaceAll("&", "&amp;") : text);
+    if (this.#collected === undefined && this.#episode === undefined) return;
+    const raw = this.#isCdata ? text.slice(0, MAX_RAW_TEXT).replaceAll("&", "&amp;") : text;
+    if (this.#collected !== undefined) this.#append(raw);
+    this.#episode?.text(raw);
   }
 
   #onClose(): void {
@@ -215,7 +241,8 @@ export class XmlFeedReader {
       return;
     }
     const depth = this.#path.length;
-    if (depth === this.#itemDepth) this.#itemDepth = undefined;
+    if (depth === this.#itemDepth) this.#endItem();
+    else if (this.#itemDepth !== undefined) this.#episode?.close(this.#path.at(-1) ?? "", depth - this.#itemDepth);
     if (this.#collected?.depth === depth) {
       const { target, raw } = this.#collected;
       this.#collected = undefined;
@@ -229,6 +256,14 @@ export class XmlFeedReader {
     this.#path.pop();
     // Nothing after the root element belongs to the feed.
     if (this.#path.length === 0) this.#stop();
+  }
+
+  #endItem(): void {
+    this.#itemDepth = undefined;
+    if (this.#episode === undefined) return;
+    this.#episodes?.add(this.#episode.end());
+    this.#episode = undefined;
+    if (this.#isHeadDone) this.#endHead();
   }
 
   #append(text: string): void {

@@ -12,13 +12,17 @@ import type {
   SubscribedFeed,
 } from "../podcast-store.ts";
 import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "../read/feed.ts";
+import type { TitleStore } from "../title-store.ts";
 import { clearCopiedTitles } from "./clear-copied-titles.ts";
+import { EpisodeTitles } from "./episode-titles.ts";
 import { applyOutcome, chooseSpelling, confirmsMove, needsArtwork, urlToVerify } from "./fetch-rules.ts";
 import { followMove, tellSubscribers } from "./follow-moves.ts";
 import { HostLocks } from "./host-locks.ts";
 
 /** Longer than a fetch with its artwork can take. If the process is killed, another one fetches the feed after that. */
 const LEASE_MS = 3 * 60 * 1_000;
+/** How long the titles of episodes are written before the lease ends. */
+const KEEP_MS = 30_000;
 /** Feeds added within this time are looked up together. */
 const COLLECT_MS = 100;
 const RETRY_MS = 5_000;
@@ -52,6 +56,7 @@ const FAILED: ReadonlySet<PodcastStatus> = new Set(["failing", "forbidden", "gon
 /** What the scheduler reads and writes. */
 export type ScheduledStore = Pick<SubscriptionStore, "change" | "move"> & {
   readonly podcasts: PodcastStore;
+  readonly titles: TitleStore;
 };
 
 export interface SchedulerOptions {
@@ -90,6 +95,7 @@ export class Scheduler {
   readonly #active = new Set<OwnedFeed>();
   #isPausing = false;
   readonly #stop = new AbortController();
+  readonly #titles: EpisodeTitles;
   readonly #timers = new Set<NodeJS.Timeout>();
   #fetcher: Promise<FeedFetcher> | undefined;
   #scaler: Promise<ArtworkScaler> | undefined;
@@ -100,11 +106,18 @@ export class Scheduler {
     this.#options = options;
     this.#hostLocks = new HostLocks(options.store.podcasts.leases, options.clock);
     this.#hostPauseMs = options.hostPauseMs ?? HOST_PAUSE_MS;
+    this.#titles = new EpisodeTitles({ ...options, signal: this.#stop.signal });
   }
 
   start(): void {
     this.#track(this.#repeat(POLL_MS, () => this.#poll()));
     this.#track(this.#repeat(SCAN_MS, () => this.#scanLists()));
+    this.#track(this.#repeat(SCAN_MS, () => this.#titles.scan()));
+  }
+
+  /** Must be called when a user has uploaded episode actions. */
+  notifyActions(user: UserId): void {
+    this.#titles.notify(user);
   }
 
   /** Must be called when a list has changed. */
@@ -140,7 +153,7 @@ export class Scheduler {
     for (const timer of this.#timers) clearTimeout(timer);
     this.#added.clear();
     this.#due.clear();
-    await Promise.all(this.#running);
+    await Promise.all([...this.#running, this.#titles.close()]);
     await Promise.all([this.#fetcher?.then((each) => each.close()), this.#scaler?.then((each) => each.close())]);
   }
 
@@ -205,10 +218,9 @@ export class Scheduler {
     );
     for (const { id, feedUrl } of feeds) if (created.has(id)) this.#push(this.#added, user, id, feedUrl);
     this.#pump();
-    await this.#retryFailed(
-      user,
-      feeds.filter(({ id }) => !created.has(id)).map(({ feedUrl }) => feedUrl),
-    );
+    const known = feeds.filter(({ id }) => !created.has(id)).map(({ feedUrl }) => feedUrl);
+    await this.#retryFailed(user, known);
+    await this.#options.store.titles.requestTitlesOf(user, known, this.#now());
     return feeds.length < CHANGED_PER_STEP ? undefined : feeds.at(-1)?.sequence;
   }
 
@@ -355,6 +367,7 @@ export class Scheduler {
       await store.podcasts.record(id, leaseUntil, { ...record, nextAt: at + INACTIVE_CHECK_MS });
       return undefined;
     }
+    const search = await this.#titles.search(id, feed.feedUrl);
     this.#fetcher ??= this.#options.createFetcher();
     const fetcher = await this.#fetcher;
     const started = performance.now();
@@ -364,6 +377,7 @@ export class Scheduler {
       etag: etag ?? undefined,
       lastModified: lastModified ?? undefined,
       needsUserAgentSuffix: needsUserAgentSuffix === 1,
+      episodes: search?.wanted,
     };
     const outcome = await fetcher.fetchFeed(request, signal);
     // A function, because TypeScript assumes that `aborted` does not change.
@@ -386,7 +400,13 @@ export class Scheduler {
     // Before the new title is stored: if this process is killed, the next fetch continues here.
     if (record.title !== null && record.title !== next.title)
       await clearCopiedTitles(store, id, record.title, new Date(at));
+    const episodes = outcome.kind === "read" ? (outcome.episodes ?? []) : [];
+    const keeping = search && this.#titles.keep(id, feed.feedUrl, search, episodes);
+    // As long as the feed is leased, its actions do not make it due again. With very many subscribers, the lease would end.
+    await Promise.race([keeping, sleep(KEEP_MS, undefined, { signal, ref: false }).catch(() => undefined)]);
     await store.podcasts.record(id, leaseUntil, { ...next, ...artworkFields }, artwork?.scaled);
+    await keeping;
+    if (search !== undefined) await this.#titles.continueLater(id, search, episodes);
     if (!isAborted())
       await tellSubscribers(
         { store, fetchFeed: (url) => fetcher.fetchFeed({ url }, signal) },

@@ -309,8 +309,8 @@ export const MIGRATIONS: readonly string[] = [
   update earmark.feed_spellings as f set list_sequence = l.sequence
     from earmark.lists as l where l.user_id = f.user_id and l.sequence > 0;
   `,
-  // Duplicates, links with the user of each secret, what alerts are computed from, feeds that ask not to be listed;
-  // who changed a list, and what was there before.
+  // Duplicates, titles of episodes, links with the user of each secret, what alerts are computed from, feeds that ask
+  // not to be listed; who changed a list, and what was there before.
   `
   create table earmark.dismissed_duplicates (
     user_id bigint not null,
@@ -408,5 +408,9 @@ export const MIGRATIONS: readonly string[] = [
           partition by user_id order by sequence) between -600000 and 600000 then 0 else 1 end as is_start
         from earmark.removals) as marked) as parts
     group by user_id, part;
+
+  alter table earmark.episode_actions add column title text;
+  alter table earmark.episode_actions add column published_at bigint;
+  alter table earmark.lists add column titles_sequence bigint not null default 0;
   `,
 ];

@@ -21,6 +21,7 @@ import type { Change, MoveChange, Outcome, RemovedSubscription, Subscription } f
 import type { DuplicateStore } from "../../podcasts/duplicates.ts";
 import type { LookStore } from "../../podcasts/look-store.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
+import type { TitleStore } from "../../podcasts/title-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import type { ConnectionCounts, Store } from "../shared/contract.ts";
@@ -40,6 +41,7 @@ import { SqlHistory } from "../sql/history.ts";
 import { SqlLinks } from "../sql/links.ts";
 import { SqlMoves } from "../sql/moves.ts";
 import { SqlPodcasts } from "../sql/podcasts.ts";
+import { SqlTitles } from "../sql/titles.ts";
 import { distribute } from "./cluster.ts";
 import { namedStatement, Postgres } from "./connection.ts";
 import { PostgresDatabase } from "./database.ts";
@@ -83,6 +85,7 @@ class PostgresStore implements Store {
   readonly moves: LookStore;
   readonly duplicates: DuplicateStore;
   readonly history: HistoryStore;
+  readonly titles: TitleStore;
   readonly connections: () => ConnectionCounts;
   readonly #postgres: Postgres;
   readonly #options: StoreOptions;
@@ -108,6 +111,7 @@ class PostgresStore implements Store {
     this.moves = new SqlMoves(database);
     this.duplicates = new SqlDuplicates(database);
     this.history = new SqlHistory(database);
+    this.titles = new SqlTitles(database);
     this.connections = () => postgres.connections;
   }
 

@@ -8,6 +8,7 @@ import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { DuplicateStore } from "../../podcasts/duplicates.ts";
 import type { LookStore } from "../../podcasts/look-store.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
+import type { TitleStore } from "../../podcasts/title-store.ts";
 import type { StoreSample } from "./size.ts";
 
 /** Everything an engine stores. */
@@ -21,6 +22,7 @@ export interface Store extends SubscriptionStore {
   readonly moves: LookStore;
   readonly duplicates: DuplicateStore;
   readonly history: HistoryStore;
+  readonly titles: TitleStore;
   /** Reads the accounts and the lists with the lowest user ids, at most `size` of each. */
   sample(size: number): Promise<StoreSample>;
   /** Connections to a database server; undefined for an engine without one. */

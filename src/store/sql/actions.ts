@@ -31,7 +31,7 @@ const NONE = -1;
 export const LAST_ACTION =
   "select coalesce(max(sequence), 0) as last_action from earmark.episode_actions where user_id = $1";
 const COLUMNS = `sequence, feed, podcast, media_url, guid, device, kind, position, started, total, acted_at,
-    beaten_at, beaten_position`;
+    beaten_at, beaten_position, title, published_at`;
 
 interface ActionRow {
   readonly sequence: number;
@@ -47,6 +47,8 @@ interface ActionRow {
   readonly acted_at: number;
   readonly beaten_at: number;
   readonly beaten_position: number;
+  readonly title: string | null;
+  readonly published_at: number | null;
 }
 
 function toAction(row: ActionRow): StoredAction {
@@ -65,6 +67,8 @@ function toAction(row: ActionRow): StoredAction {
     total: known(row.total),
     superseded:
       row.beaten_at === NONE ? undefined : { actedAt: new Date(row.beaten_at), position: known(row.beaten_position) },
+    title: row.title ?? undefined,
+    publishedAt: row.published_at === null ? undefined : new Date(row.published_at),
   };
 }
 
@@ -72,6 +76,8 @@ const ALL_COLUMNS = [
   ...["user_id", "sequence", "feed", "episode", "kind", "podcast", "media_url", "guid", "device"],
   ...["position", "started", "total", "acted_at", "beaten_at", "beaten_position"],
 ];
+/** Only of actions that replace others: new ones have none. */
+const TITLE_COLUMNS = ["title", "published_at"];
 
 function toValues(user: UserId, actionKey: string, action: NumberedAction): NewValues {
   const { feed, episode, kind } = splitActionKey(actionKey);
@@ -161,7 +167,11 @@ function* readActionFeeds(user: UserId): Work<Map<string, string>> {
 /** False if the key of one is stored already. */
 function* insertActions(user: UserId, byKey: ReadonlyMap<string, NumberedAction>): Work<boolean> {
   const rows = [...byKey].map(([actionKey, action]) => toValues(user, actionKey, action));
-  return (yield* insertValues("episode_actions", ALL_COLUMNS, rows, true)) === rows.length;
+  const titles = [...byKey.values()].map(({ title = null, publishedAt }) => [title, publishedAt?.getTime() ?? null]);
+  const hasTitles = titles.some(([title]) => title !== null);
+  const columns = hasTitles ? [...ALL_COLUMNS, ...TITLE_COLUMNS] : ALL_COLUMNS;
+  const values = hasTitles ? rows.map((row, index) => [...row, ...(titles[index] ?? [])]) : rows;
+  return (yield* insertValues("episode_actions", columns, values, true)) === rows.length;
 }
 
 const FIND_ONE: Sql = {

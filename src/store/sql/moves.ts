@@ -335,7 +335,7 @@ function* joinActions(user: UserId, fromUrl: string, intoUrl: string): Work<void
 function* copyActions(user: UserId, fromUrl: string, toUrl: string): Work<void> {
   const [from, to] = [actionFeedKey(fromUrl), actionFeedKey(toUrl)];
   if (from === to) return;
-  const columns = "episode, kind, media_url, guid, device, position, started, total, acted_at";
+  const columns = "episode, kind, media_url, guid, device, position, started, total, acted_at, title, published_at";
   yield* run(
     `insert into earmark.episode_actions
        (user_id, sequence, feed, podcast, ${columns}, beaten_at, beaten_position)

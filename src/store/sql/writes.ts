@@ -7,6 +7,7 @@ import { HISTORY_WRITES } from "./history.ts";
 import { LEASE_WRITES } from "./leases.ts";
 import { LINK_WRITES } from "./links.ts";
 import { PODCAST_WRITES } from "./podcasts.ts";
+import { TITLE_WRITES } from "./titles.ts";
 
 /** All writes besides those of the list, by name. */
 export const WRITES = {
@@ -16,6 +17,7 @@ export const WRITES = {
   ...APP_WRITES,
   ...PODCAST_WRITES,
   ...DUPLICATE_WRITES,
+  ...TITLE_WRITES,
   ...LEASE_WRITES,
   ...LINK_WRITES,
   ...HISTORY_WRITES,

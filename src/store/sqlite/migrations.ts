@@ -317,8 +317,8 @@ export const MIGRATIONS: readonly string[] = [
   update feed_spellings set list_sequence =
     coalesce((select sequence from lists where lists.user_id = feed_spellings.user_id), 0);
   `,
-  // Duplicates, links with the user of each secret, what alerts are computed from, feeds that ask not to be listed;
-  // who changed a list, and what was there before.
+  // Duplicates, titles of episodes, links with the user of each secret, what alerts are computed from, feeds that ask
+  // not to be listed; who changed a list, and what was there before.
   `
   create table dismissed_duplicates (
     user_id integer not null,
@@ -416,5 +416,9 @@ export const MIGRATIONS: readonly string[] = [
           partition by user_id order by sequence) between -600000 and 600000 then 0 else 1 end as is_start
         from removals) as marked) as parts
     group by user_id, part;
+
+  alter table episode_actions add column title text;
+  alter table episode_actions add column published_at integer;
+  alter table lists add column titles_sequence integer not null default 0;
   `,
 ];

@@ -9,9 +9,11 @@ import { copy } from "../../cli/copy.ts";
 import { openStore } from "../open.ts";
 import { describeDuplicates } from "../suites/duplicates.suite.ts";
 import { describePodcasts } from "../suites/podcasts.suite.ts";
+import { describeTitles } from "../suites/titles.suite.ts";
 import { backUpFile } from "./backup.ts";
 
 describeDuplicates("SQLite", () => openStore(`file:${join(temporaryFolder(), "earmark.db")}`, { connections: 1 }));
+describeTitles("SQLite", () => openStore(`file:${join(temporaryFolder(), "earmark.db")}`, { connections: 1 }));
 describePodcasts("SQLite", () => openStore(`file:${join(temporaryFolder(), "earmark.db")}`, { connections: 1 }));
 
 test("backup and restore: podcasts → kept and due at once; artwork → not in the backup", async () => {

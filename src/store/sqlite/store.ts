@@ -15,6 +15,7 @@ import type { Change, MoveChange, RemovedSubscription, Subscription } from "../.
 import type { DuplicateStore } from "../../podcasts/duplicates.ts";
 import type { LookStore } from "../../podcasts/look-store.ts";
 import type { PodcastStore } from "../../podcasts/podcast-store.ts";
+import type { TitleStore } from "../../podcasts/title-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import type { Store } from "../shared/contract.ts";
@@ -35,6 +36,7 @@ import { SqlHistory } from "../sql/history.ts";
 import { SqlLinks } from "../sql/links.ts";
 import { SqlMoves } from "../sql/moves.ts";
 import { SqlPodcasts } from "../sql/podcasts.ts";
+import { SqlTitles } from "../sql/titles.ts";
 import { WRITES } from "../sql/writes.ts";
 import { Runner, SqliteDatabase } from "./database.ts";
 import { cannotOpen, claimAndMigrate, openConnection, shareFile, wrapReadErrors } from "./file.ts";
@@ -83,6 +85,7 @@ class SqliteStore implements Store {
   readonly moves: LookStore;
   readonly duplicates: DuplicateStore;
   readonly history: HistoryStore;
+  readonly titles: TitleStore;
   readonly connections = undefined;
   readonly #reader: Reader;
   readonly #writer: GroupWriter;
@@ -113,6 +116,7 @@ class SqliteStore implements Store {
     this.moves = new SqlMoves(database);
     this.duplicates = new SqlDuplicates(database);
     this.history = new SqlHistory(database);
+    this.titles = new SqlTitles(database);
   }
 
   async change(caller: Caller, changes: readonly Change[], at: Date): ReturnType<Store["change"]> {

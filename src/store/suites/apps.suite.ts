@@ -268,7 +268,9 @@ export function describeApps(engine: string, store: Store): void {
       ]);
       const all = [];
       for await (const some of sync.everyAction(user)) all.push(...some);
-      const [{ sequence: _, superseded: __, feedKey: ___, ...stored } = assert.fail()] = all;
+      const [action = assert.fail()] = all;
+      const { sequence: _, superseded: __, feedKey: ___, title, publishedAt, ...stored } = action;
+      assert.deepEqual([title, publishedAt], [undefined, undefined]);
       assert.equal(all.length, 1);
       assert.deepEqual(stored, { ...whole, position: 10, actedAt: new Date(Math.floor(START / 1_000) * 1_000) });
       assert.ok((await store.apps.devices(user)).some(({ id }) => id === "tablet"));

@@ -61,7 +61,7 @@ export function deviceResource({ id, ...device }: Device, subscriptions: number,
 
 export function writeAction(action: NumberedAction): string {
   const { sequence, podcast, episode, guid = null, device = null, kind, actedAt } = action;
-  const { position = null, started = null, total = null } = action;
+  const { position = null, started = null, total = null, title, publishedAt: published_at } = action;
   return JSON.stringify({
     type: "episode-action",
     id: String(sequence),
@@ -75,6 +75,8 @@ export function writeAction(action: NumberedAction): string {
       position,
       started,
       total,
+      title,
+      published_at,
     },
   });
 }

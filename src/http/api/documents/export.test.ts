@@ -32,6 +32,8 @@ const ACTION: NumberedAction = {
   started: undefined,
   total: undefined,
   superseded: undefined,
+  title: "One",
+  publishedAt: undefined,
 };
 
 test("account export: list in batches of any size → one complete document", async () => {
