@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { writeCell } from "../web/src/import/csv.ts";
+import { writeCell } from "../web/src/ui/csv.ts";
 
 const SIGNS = ["=", "+", "-", "@", "＝", "＋", "－", "＠", "﹦", "﹢", "﹣", "﹫", "−"];
 const SEPARATORS = [",", ";", "|", "\t", "\r", "\n", "\r\n"];

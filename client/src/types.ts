@@ -311,7 +311,7 @@ export interface AppMethods {
   ): Promise<Device>;
   /** Resolves to false if there is none with this id. An app that still uses the device creates it again. */
   forgetDevice(id: string, options?: CallOptions): Promise<boolean>;
-  /** One page, in order of upload; only those of one feed if `feedUrl` is given. */
+  /** One page of up to 1,000, in order of upload; only those of one feed if `feedUrl` is given. */
   episodeActions(
     options?: PageOptions & { readonly feedUrl?: string | undefined },
   ): Promise<Omit<Page, "items"> & { readonly items: readonly EpisodeAction[] }>;

@@ -18,11 +18,10 @@ export function readPageQuery(query: string): PageQuery {
 
 export const PAGE_PARAMETERS = ["page[number]", "page[size]"];
 
-export function readPage(parameters: Parameters): PageQuery {
+export function readPage(parameters: Parameters, maxSize = MAX_PAGE_SIZE): PageQuery {
   return {
     number: readPositive(parameters, "page[number]", Number.MAX_SAFE_INTEGER) ?? 1,
-    size:
-      readPositive(parameters, "page[size]", MAX_PAGE_SIZE, { page: { maxSize: MAX_PAGE_SIZE } }) ?? DEFAULT_PAGE_SIZE,
+    size: readPositive(parameters, "page[size]", maxSize, { page: { maxSize } }) ?? DEFAULT_PAGE_SIZE,
   };
 }
 

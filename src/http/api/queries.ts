@@ -46,12 +46,15 @@ export interface ActionListQuery extends PageQuery {
   readonly feedUrl: string | undefined;
 }
 
+/** There are often tens of thousands, of which a program needs all. */
+const MAX_ACTIONS_PAGE_SIZE = 1_000;
+
 export function readActionListQuery(query: string): ActionListQuery {
   const parameters = readParameters(query, [...PAGE_PARAMETERS, FEED_URL_PARAMETER]);
   const feedUrl = parameters.get(FEED_URL_PARAMETER);
   if (feedUrl !== undefined && readFeedUrl(feedUrl).kind === "invalid")
     reject(FEED_URL_PARAMETER, "must be a feed URL");
-  return { ...readPage(parameters), feedUrl };
+  return { ...readPage(parameters, MAX_ACTIONS_PAGE_SIZE), feedUrl };
 }
 
 const FEED_URL_PARAMETER = "filter[feed_url]";

@@ -97,7 +97,8 @@ const MAX_CHEAP_OFFSET = 10_000;
 /** Everything that an account has: as many requests as a list of two thousand feeds has pages. */
 export const costOfEverything = () => 20;
 export const costOfRows = ({ size }: { readonly size: number }) => Math.ceil(size / ROWS_PER_REQUEST);
-export const costOfPage = ({ number, size }: PageQuery) => ((number - 1) * size > MAX_CHEAP_OFFSET ? 2 : 1);
+export const costOfPage = ({ number, size }: PageQuery) =>
+  costOfRows({ size }) + ((number - 1) * size > MAX_CHEAP_OFFSET ? 1 : 0);
 
 /** For routes that take any query string and ignore it. */
 export const anyQuery = () => undefined;

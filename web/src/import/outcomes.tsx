@@ -2,12 +2,12 @@ import type { ComponentChildren } from "preact";
 import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import type { Line, Outcome } from "../list/add-feeds.ts";
 import { download, Icon, type IconName, MiddleEllipsis } from "../ui/components.tsx";
+import { writeCell } from "../ui/csv.ts";
 import { explainCode } from "../ui/errors.ts";
 import { displayUrl } from "../ui/feed-url.ts";
 import { isolate } from "../ui/isolate.ts";
 import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
 import { format, formatNumber, getWords, useWords } from "../words/index.ts";
-import { writeCell } from "./csv.ts";
 import "../styles/feeds.css";
 
 const ICON: Record<Outcome, IconName> = {
