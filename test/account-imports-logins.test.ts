@@ -3,7 +3,16 @@ import type { ServerResponse } from "node:http";
 import { test } from "node:test";
 import { detailOf, followImport, IMPORTING, importAccount, outcomeOf, startLogin } from "./support/account-imports.ts";
 import { basic, documentOf, JSONAPI, newUser, start } from "./support/http-accounts.ts";
-import { FEED, type OtherServer, play, type Received, startOther, status } from "./support/other-servers.ts";
+import {
+  ANN,
+  FEED,
+  gpodderPaths,
+  type OtherServer,
+  play,
+  type Received,
+  startOther,
+  status,
+} from "./support/other-servers.ts";
 
 const LOGIN_MS = 20 * 60_000;
 const NAME = "ann@cloud.example";
@@ -194,6 +203,30 @@ test("account import login: not allowed within the wait → import-login-pending
   denying.paths["POST /login/v2/poll"] = status(403);
   const { login: denied } = await loginOf(server, denying.url);
   assert.equal(outcomeOf(await importAccount(server, { url: denying.url, login: denied })), "import-sign-in-failed");
+});
+
+test("account import login: 100 wait for a person → the next gets 503, and other imports are not affected", async () => {
+  const [cloud, server] = [await startCloud(), await startNew()];
+  const streams: { destroy: () => void }[] = [];
+  const waiting: Promise<unknown>[] = [];
+  for (let count = 0; count < 100; count += 1) {
+    const user = await server.asUser();
+    const { login } = await loginOf(user, cloud.url);
+    const started = Promise.withResolvers<void>();
+    const onStart = (stream: (typeof streams)[number]) => {
+      streams.push(stream);
+      started.resolve();
+    };
+    waiting.push(followImport(user, { url: cloud.url, login }, "", onStart));
+    await started.promise;
+  }
+  const { login } = await loginOf(server, cloud.url);
+  const next = await importAccount(server, { url: cloud.url, login });
+  assert.deepEqual([next.status, outcomeOf(next)], [503, "too-many-imports"]);
+  const other = await startOther(gpodderPaths());
+  assert.equal((await importAccount(server, { url: other.url, ...ANN })).status, 200);
+  for (const stream of streams) stream.destroy();
+  await Promise.all(waiting);
 });
 
 test("account import login: from another Earmark → allowed there, imported, and no token remains", async () => {

@@ -254,6 +254,21 @@ test("account import: the client disconnects → the import ends, and the accoun
   assert.ok(!server.log().includes("unexpected"));
 });
 
+test("account import: the server stops → 503 at once, and nothing was added", async () => {
+  const { server, begin, asUser, other } = await startSlow();
+  const user = await asUser();
+  const response = begin(user);
+  while (!other.requests.some(({ url }) => url.includes("episodes")))
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  const started = performance.now();
+  const closed = server.close();
+  const { status: code, headers, ...rest } = await response;
+  assert.ok(performance.now() - started < 3_000);
+  assert.deepEqual([code, outcomeOf({ status: code, headers, ...rest })], [503, "shutting-down"]);
+  assert.equal(headers["retry-after"], "1");
+  await closed;
+});
+
 test("account import: a server without accounts, and one that fetches no feeds → the same", async () => {
   const server = await startServer(IMPORTING);
   const other = await startOther(gpodderPaths({ actions: [play(1)] }));

@@ -70,6 +70,8 @@ const STARTS: Rate = { burst: 20, perMinute: 20 / 60 };
 export const STARTS_PER_HOUR = STARTS.burst;
 /** In this process. Each holds what it has read in memory. */
 const MAX_IMPORTS = 4;
+/** In this process. Each asks a server every few seconds. */
+const MAX_WAITING = 100;
 const POLL_MS = 2_000;
 const CLOSE_MS = 3_000;
 
@@ -88,6 +90,8 @@ export class AccountImports {
   readonly #stop = new AbortController();
   /** Imports that do not wait for a person. */
   #running = 0;
+  /** Those that do. */
+  #waiting = 0;
   #service: Promise<ServiceCaller> | undefined;
 
   constructor(options: AccountImportsOptions) {
@@ -126,7 +130,8 @@ export class AccountImports {
     const { credentials } = request;
     const login = "login" in credentials ? await this.#unseal(user, entered, credentials.login) : undefined;
     if (this.#users.has(user)) throw new ImportFailed({ code: "import-running" });
-    if (login === undefined && this.#running >= MAX_IMPORTS) throw new ImportFailed({ code: "too-many-imports" });
+    const isFull = login === undefined ? this.#running >= MAX_IMPORTS : this.#waiting >= MAX_WAITING;
+    if (isFull) throw new ImportFailed({ code: "too-many-imports" });
     this.#spend(user);
     const work =
       login === undefined
@@ -177,7 +182,10 @@ export class AccountImports {
     const { requireAccess, dryRun } = options;
     const ended = AbortSignal.any([options.signal, this.#stop.signal]);
     const waiting = await this.#serverAt(login.address, requireAccess, ended);
-    const allowed = await this.#waitForPerson(waiting, login, ended, options);
+    this.#waiting += 1;
+    const allowed = await this.#waitForPerson(waiting, login, ended, options).finally(() => {
+      this.#waiting -= 1;
+    });
     let isKept = false;
     const imported = this.#takePlace(options.signal, async (signal) => {
       const server = await this.#serverAt(login.address, requireAccess, signal);

@@ -24,6 +24,8 @@ const SILENT_MS = 15 * 60_000;
 /** Shortest and longest time between two events. */
 const EVENT_MS = 250;
 const REPEAT_MS = 1_500;
+/** A client with more unread data than this is disconnected. */
+const MAX_UNREAD_BYTES = 16 * 1024;
 
 /** Handlers of `/v1/account-imports`. */
 export function createAccountImportHandlers({ accountImports }: Services) {
@@ -118,8 +120,9 @@ class ProgressStream {
 
   #send(event: string, data: string): void {
     this.#sentAt = performance.now();
-    if (!this.#response.writableEnded && !this.#response.destroyed)
-      this.#response.write(`event: ${event}\ndata: ${data}\n\n`);
+    if (this.#response.writableEnded || this.#response.destroyed) return;
+    this.#response.write(`event: ${event}\ndata: ${data}\n\n`);
+    if (this.#response.writableLength > MAX_UNREAD_BYTES) this.#response.destroy();
   }
 
   /** Sends the document, or the error. */
