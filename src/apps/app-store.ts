@@ -65,6 +65,8 @@ export interface MovedFeed {
   /** The key by which they are stored. */
   readonly key: string;
   readonly url: string;
+  /** Whether the installation has the current URL. It may have others, too. */
+  readonly hasCurrent: boolean;
 }
 
 /** What a poll or an upload records, in one transaction. */

@@ -244,16 +244,19 @@ export class AppSync {
     });
     const listed = await this.#find(user, [...firstUrlOf.keys()]);
     const requested = await this.#feedsToRemove(user, remove, { lastSentOf, rewritten, hasMoves: state.hasMoves });
+    const isReplacing = replacesUrls(installation);
+    const owned = isReplacing && state.hasMoves ? await this.#ownedFeeds(user, client) : new Set();
     const changes: Change[] = [];
     const removed = new Set(requested);
     await forEachInTurns(uploads, ({ sent, normalizedUrl, url }) => {
       if (normalizedUrl === undefined) return;
       const known = listed.get(normalizedUrl);
       const current = known && normalizedUrlOf(known.feedUrl);
-      if (known !== undefined && current !== undefined && current !== normalizedUrl) {
-        // A former URL: the app may replace it by the current one.
+      // A former URL: the app may replace it by the current one, unless it has both.
+      const hasBoth = known !== undefined && (firstUrlOf.has(current ?? "") || owned.has(actionFeedKey(known.feedUrl)));
+      if (known !== undefined && current !== undefined && current !== normalizedUrl && !(isReplacing && hasBoth)) {
         rewritten.set(sent, known.feedUrl);
-        if (replacesUrls(installation)) {
+        if (isReplacing) {
           changes.push({ ...(toAddition(known.feedUrl) as Addition), client });
           changes.push({ kind: "remove-feed", normalizedUrl, client });
           removed.delete(current);
@@ -283,6 +286,12 @@ export class AppSync {
       newFeeds: [...added.values(), ...(isWholeList || listed.size > MAX_READDED ? [] : feedUrlsOf(listed))],
     } as const;
     return { timestamp: await this.#recordSync(caller, record, state, at), rewritten: [...rewritten] };
+  }
+
+  /** Keys of the feeds that have moved of which a client has the current URL. */
+  async #ownedFeeds(user: UserId, client: string): Promise<ReadonlySet<string>> {
+    const moved = await this.#store.apps.movedFeeds(user, client);
+    return new Set(moved.filter(({ hasCurrent }) => hasCurrent).map(({ key }) => key));
   }
 
   /**

@@ -152,6 +152,7 @@ export function* readMovedFeeds(user: UserId, client: string): Work<MovedFeed[]>
     keys: urls.map(({ url }) => actionFeedKey(url)),
     key: actionFeedKey(listed.get(target)?.feedUrl ?? moves.urlRow(target)?.url ?? ""),
     url: moves.urlFor(client, target),
+    hasCurrent: moves.holding(client, target)?.ended === 0,
   }));
 }
 

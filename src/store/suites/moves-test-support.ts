@@ -70,7 +70,7 @@ export function createMoveContext(store: Store) {
       },
     };
     const list = async () => (await items()).map(({ feedUrl }) => feedUrl);
-    const app = (key: string) => new App(context, user, key);
+    const app = (key: string, agent?: string) => new App(context, user, key, agent);
     return { user, caller, change, items, find, person, server, list, app, sync, at, advance };
   };
 }
@@ -85,10 +85,10 @@ export class App {
   since = 0;
   actionsSince = 0;
 
-  constructor(context: Context, user: UserId, key: string) {
+  constructor(context: Context, user: UserId, key: string, agent?: string) {
     this.#context = context;
     this.#user = user;
-    this.#installation = { key, device: key };
+    this.#installation = { key, device: key, app: agent };
   }
 
   /** Without `since`, since its last poll. */

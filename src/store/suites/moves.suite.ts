@@ -179,6 +179,24 @@ export function describeMoves(engine: string, store: Store): void {
       assert.deepEqual(await list(), [B]);
     });
 
+    test("moves: gPodder uploads the old URL → replaces it, unless it has the current one, too", async () => {
+      for (const has of ["neither", "polled", "uploaded"]) {
+        const { person, app, list } = await start();
+        await person.move(A, B);
+        const gpodder = app("desktop", "mygpoclient/1.9");
+        if (has === "polled") await gpodder.poll();
+        assert.deepEqual(
+          await gpodder.upload({ add: has === "uploaded" ? [A, B] : [A] }),
+          has === "neither" ? [[A, B]] : [],
+          has,
+        );
+        await gpodder.upload({ remove: [B] });
+        assert.deepEqual(await list(), has === "neither" ? [] : [B], has);
+        await gpodder.upload({ remove: [A] });
+        assert.deepEqual(await list(), [], has);
+      }
+    });
+
     test("moves: an app removes the URL that it has → removed everywhere, in all its URLs", async () => {
       const { person, server, phone, other, app, list } = await start("phone", "other");
       await person.move(A, B);
