@@ -84,7 +84,9 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "web/src/import": `${BELOW_VIEWS} web/src/list`,
   "web/src/apps": BELOW_VIEWS,
   "web/src/accounts": `${BELOW_VIEWS} web/src/apps web/src/list`,
-  "web/src/shell": `${BELOW_VIEWS} web/src/accounts web/src/apps web/src/import web/src/list web/src/podcasts`,
+  "web/src/links": `${BELOW_VIEWS} web/src/list`,
+  "web/src/alerts": `${BELOW_VIEWS} web/src/list`,
+  "web/src/shell": `${BELOW_VIEWS} web/src/accounts web/src/alerts web/src/links web/src/apps web/src/import web/src/list web/src/podcasts`,
   "web/src/main.tsx": "web/src/accounts web/src/server web/src/shell web/src/styles web/src/words preact",
 };
 

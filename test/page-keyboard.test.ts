@@ -36,7 +36,7 @@ describe("keyboard", { concurrency: 2 }, () => {
       await rows(page).first().waitFor();
       const order: string[] = [];
       const name = `((element) => element.ariaLabel || element.textContent.trim() || element.id)(document.activeElement)`;
-      for (let presses = 0; presses < 18; presses += 1) {
+      for (let presses = 0; presses < 20; presses += 1) {
         await page.keyboard.press("Tab");
         order.push(await page.evaluate<string>(name));
         assert.ok(await isFocusVisible(page), `${order.at(-1)} has the focus and is hidden`);
@@ -48,8 +48,10 @@ describe("keyboard", { concurrency: 2 }, () => {
         en.views.add,
         en.views.import,
         en.views.apps,
+        en.alerts.title,
         en.settings.title,
         en.list.export,
+        en.links.shareHint,
         en.list.recent,
         "search",
         `${en.list.newest}${en.list.oldest}${en.podcasts.byTitle}${en.podcasts.byFolder}`,

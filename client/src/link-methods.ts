@@ -1,7 +1,7 @@
 import { type AnyResource, readDocument, readResource } from "./documents.ts";
-import { fetchAll } from "./lists.ts";
+import { fetchAll, fetchPage, MAX_PAGE_SIZE, pageQuery } from "./lists.ts";
 import { type Send, sendDelete, sendResource } from "./requests.ts";
-import type { Link, LinkMethods, LinkPreview, NewLink } from "./types.ts";
+import type { Alert, Link, LinkMethods, LinkPreview, NewLink } from "./types.ts";
 
 interface NewLinkDocument {
   readonly data?: AnyResource;
@@ -12,9 +12,25 @@ interface NewLinkDocument {
   };
 }
 
+interface AlertResource extends AnyResource {
+  readonly relationships?: { readonly subscriptions?: { readonly data: readonly { readonly id: string }[] } };
+}
+
+function readAlert({ relationships, ...alert }: AlertResource): Alert {
+  const subscriptions = relationships?.subscriptions?.data ?? [];
+  return { ...readResource<Alert>(alert), subscriptions: subscriptions.map(({ id }) => id) };
+}
+
 export function createLinkMethods(send: Send): LinkMethods {
   const toAttributes = ({ ownTitles, ...link }: NewLink) => ({ ...link, own_titles: ownTitles });
   return {
+    async alerts({ language, signal } = {}) {
+      const query = language === undefined ? "" : `&language=${language}`;
+      return (
+        await fetchPage(send, `/v1/alerts${pageQuery(1, MAX_PAGE_SIZE)}${query}`, readAlert, signal)
+      ).items.slice();
+    },
+
     async links({ signal } = {}) {
       return fetchAll(send, "/v1/links", 0, readResource<Link>, signal);
     },

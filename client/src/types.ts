@@ -359,8 +359,30 @@ export interface LinkPreview {
   readonly privateSubscriptions: readonly string[];
 }
 
-/** Secret links. They need a session, or a server without accounts. */
+/** What needs attention. */
+export interface Alert {
+  /** Stays the same while the alert lasts. */
+  readonly id: string;
+  readonly code:
+    | "feed-gone"
+    | "feed-forbidden"
+    | "feed-moved"
+    | "device-silent"
+    | "large-change"
+    | "new-sign-in"
+    | "backup-old";
+  readonly title: string;
+  /** What it means, and what to do. */
+  readonly text: string;
+  readonly raisedAt: Date;
+  /** Ids of the subscriptions that it is about; at most 50. */
+  readonly subscriptions: readonly string[];
+}
+
+/** Secret links and alerts. They need a session, or a server without accounts. */
 export interface LinkMethods {
+  /** Newest first; at most 50. `language` is that of the texts. */
+  alerts(options?: CallOptions & { readonly language?: NewLink["language"] }): Promise<Alert[]>;
   /** Oldest first. */
   links(options?: CallOptions): Promise<Link[]>;
   createLink(link: NewLink, options?: CallOptions): Promise<Link & Omit<LinkPreview, "privateSubscriptions">>;

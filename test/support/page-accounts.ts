@@ -12,7 +12,7 @@ import { en, type Words } from "./words.ts";
 const { account } = en;
 export const PASSWORD = "correct horse battery";
 /** Responses to requests that the page sends before anyone has signed in. */
-export const SIGNED_OUT = /^response: 401 GET \S+\/v1\/(changes|events|me|subscriptions)\b/;
+export const SIGNED_OUT = /^response: 401 GET \S+\/v1\/(alerts|changes|duplicates|events|links|me|subscriptions)\b/;
 
 const browser = await launch();
 /** Anyone may sign up here. */

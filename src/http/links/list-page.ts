@@ -2,7 +2,7 @@ import type { Link } from "../../links/link-store.ts";
 import type { SharedBatch, SharedFeed } from "../../links/shared-list.ts";
 import { LINK_WORDS } from "../../links/words.ts";
 import type { Language } from "../../util/languages.ts";
-import { STYLE } from "./page-style.ts";
+import { COLORS, STYLE } from "./page-style.ts";
 
 /** Browsers become slow with more; the OPML file has all. */
 const MAX_SHOWN = 5_000;
@@ -79,7 +79,7 @@ function writeFeed(
   const path = `${secret}/covers/${subscription.id}`;
   const cover =
     artwork === undefined
-      ? `<div class="cover letter" aria-hidden="true">${escapeHtml(firstLetter(name))}</div>`
+      ? `<div class="cover letter hue${colorOf(name)}" aria-hidden="true">${escapeHtml(firstLetter(name))}</div>`
       : `<img class="cover" src="${path}-small.webp" srcset="${path}-small.webp 160w, ${path}-large.webp 600w" sizes="(max-width: 30rem) 42vw, 12rem" width="160" height="160" alt="" loading="lazy" decoding="async">`;
   const anchor = (url: string, text: string, label: string) =>
     isWebUrl(url)
@@ -95,6 +95,13 @@ ${author === undefined ? "" : `<p class="author"><bdi>${escapeHtml(author)}</bdi
 
 function hostOf(feedUrl: string): string {
   return URL.parse(feedUrl)?.hostname.replace(/^www\./, "") ?? "";
+}
+
+/** The same for the same name. */
+function colorOf(name: string): number {
+  let sum = 0;
+  for (const letter of name.slice(0, 100)) sum = (sum * 31 + (letter.codePointAt(0) ?? 0)) % 997;
+  return sum % COLORS;
 }
 
 const SEGMENTER = new Intl.Segmenter();

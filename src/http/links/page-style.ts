@@ -1,5 +1,9 @@
 import { createHash } from "node:crypto";
 
+/** Colors of podcasts without a cover: the policy allows no style attributes. */
+export const COLORS = 12;
+const HUES = Array.from({ length: COLORS }, (_, index) => `.hue${index}{--hue:${(index * 360) / COLORS}}`).join("");
+
 /** Inline, so that one request shows the page; the policy allows only this text. */
 export const STYLE = `
 :root{color-scheme:light dark;font-family:system-ui,sans-serif;line-height:1.5;
@@ -21,9 +25,11 @@ border-radius:.625rem;font-weight:600;text-decoration:none}
 .actions .primary{background:var(--accent);color:var(--on-accent)}
 ul{list-style:none;margin:0;padding:0;display:grid;gap:1.75rem 1.25rem;grid-template-columns:repeat(auto-fill,minmax(min(9.5rem,42vw),1fr))}
 li{min-width:0;display:flex;flex-direction:column;content-visibility:auto;contain-intrinsic-size:auto 16rem}
-.cover{width:100%;aspect-ratio:1;object-fit:cover;border-radius:.75rem;background:var(--surface);
+.cover{width:100%;height:auto;aspect-ratio:1;object-fit:cover;border-radius:.75rem;background:var(--surface);
 box-shadow:0 0 0 1px var(--line),0 6px 18px -10px rgb(0 0 0/.45)}
-.letter{display:grid;place-items:center;font-size:3.5rem;font-weight:600;color:var(--muted)}
+.letter{display:grid;place-items:center;font-size:3rem;font-weight:600;background:light-dark(hsl(var(--hue) 75% 90%),hsl(var(--hue) 30% 22%));
+color:light-dark(hsl(var(--hue) 60% 24%),hsl(var(--hue) 65% 85%))}
+${HUES}
 h2{margin:.75rem 0 0;font-size:1rem;line-height:1.3;overflow-wrap:anywhere;display:-webkit-box;-webkit-box-orient:vertical;
 -webkit-line-clamp:3;overflow:hidden}
 .author{margin:.125rem 0 0;font-size:.875rem;color:var(--muted);overflow-wrap:anywhere;display:-webkit-box;

@@ -1,6 +1,7 @@
+import { useEffect } from "preact/hooks";
 import { EarmarkError, type ImportEntry } from "../../../client/src/index.ts";
 import { addFeeds, type Line, type Outcome } from "../list/add-feeds.ts";
-import { client, isStale } from "../server/server.ts";
+import { client, isStale, serverUrl } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
 import { Icon, useRestoreFocus } from "../ui/components.tsx";
 import { ErrorMessage } from "../ui/error-message.tsx";
@@ -59,6 +60,22 @@ export async function previewImport(file: File): Promise<void> {
   }
 }
 
+const LINKED_LIST = /^#import=([\w-]{24})$/;
+
+/** Previews the list that a secret link shows, whose secret is in the fragment; see `http/links/list-page.ts`. */
+async function previewLinkedList(): Promise<void> {
+  const [, secret] = LINKED_LIST.exec(location.hash) ?? [];
+  if (secret === undefined) return;
+  history.replaceState(null, "", "#import");
+  try {
+    const response = await fetch(`${serverUrl}/l/${secret}.opml`);
+    if (!response.ok) throw new Error(response.statusText);
+    await previewImport(new File([await response.text()], getWords().links.kinds.list));
+  } catch {
+    importing.set({ ...INITIAL, failure: getWords().import.linkGone });
+  }
+}
+
 /** Says where a file is cut off. */
 function explainFailure(error: unknown): string {
   const line = error instanceof EarmarkError ? error.errors[0]?.meta?.["line"] : undefined;
@@ -103,6 +120,12 @@ export function ImportView() {
   const state = useValue(importing);
   const { step, fileName, lines, filter, failure, excluded, folder } = state;
   useRestoreFocus(step);
+  useEffect(() => {
+    void previewLinkedList();
+    const onHashChange = () => void previewLinkedList();
+    addEventListener("hashchange", onHashChange);
+    return () => removeEventListener("hashchange", onHashChange);
+  }, []);
 
   return (
     <>

@@ -63,6 +63,9 @@ export function ListView({ loadPodcastComponents }: ListViewProps) {
             {words.list.export}
           </a>
         )}
+        <a class="icon-button" href="#links" aria-label={words.links.shareHint} title={words.links.shareHint}>
+          <Icon name="link" />
+        </a>
         <a class="icon-button" href="#removed" aria-label={words.list.recent} title={words.list.recent}>
           <Icon name="waiting" />
         </a>

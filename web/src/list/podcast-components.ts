@@ -12,6 +12,7 @@ export interface PodcastComponents {
   }>;
   readonly BulkActions: ComponentType<{ readonly items: readonly Subscription[] }>;
   readonly GroupHead: ComponentType<{ readonly group: Group }>;
+  readonly SharedMark: ComponentType<{ readonly subscription: Subscription }>;
   readonly StatusMark: ComponentType<{ readonly status: Podcast["status"] }>;
   readonly RenameForm: ComponentType<{ readonly subscription: Subscription }>;
   readonly DuplicateHint: ComponentType;

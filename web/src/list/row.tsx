@@ -74,6 +74,7 @@ function Details({ subscription, isRevealed, onToggle, onRename }: DetailsProps)
           <bdi class="url truncate">{replaceControlCharacters(author)}</bdi>
         )}
       </div>
+      {loaded && <loaded.SharedMark subscription={subscription} />}
       {loaded && podcast && <loaded.StatusMark status={podcast.status} />}
       <time
         class="muted"

@@ -15,6 +15,7 @@ export { BulkActions } from "./bulk-actions.tsx";
 export { DuplicateHint } from "./duplicates.tsx";
 export { Panel } from "./panel.tsx";
 export { RenameForm } from "./rename-form.tsx";
+export { SharedMark } from "./shared-mark.tsx";
 
 startLoading();
 

@@ -1,6 +1,7 @@
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { explainUnusedInvitation, hideToken, SignInDialog, SignInPage } from "../accounts/sign-in.tsx";
+import { AlertsLink } from "../alerts/alerts-link.tsx";
 import { appLoginId } from "../apps/app-login-link.ts";
 import { ListView } from "../list/list.tsx";
 import { accountMode, currentUser, needsSignIn, serverUrl } from "../server/server.ts";
@@ -23,11 +24,15 @@ const MENU = {
   apps: lazyView(async () => (await import("../apps/apps.tsx")).AppsView),
   account: lazyView(async () => (await import("../accounts/account.tsx")).AccountView),
 };
-const VIEWS: Readonly<Record<keyof typeof MENU | "appLogin" | "people" | "removed" | "duplicates", View>> = {
+const VIEWS: Readonly<
+  Record<keyof typeof MENU | "appLogin" | "people" | "removed" | "duplicates" | "links" | "alerts", View>
+> = {
   ...MENU,
   people: lazyView(async () => (await import("../accounts/administration.tsx")).AdministrationView),
   removed: lazyView(async () => (await import("../list/removed.tsx")).RemovedView),
   duplicates: lazyView(async () => (await import("../podcasts/duplicates.tsx")).DuplicatesView),
+  links: lazyView(async () => (await import("../links/links.tsx")).LinksView),
+  alerts: lazyView(async () => (await import("../alerts/alerts.tsx")).AlertsView),
   appLogin: lazyView(async () => (await import("../apps/app-login.tsx")).AppLoginView),
 };
 type ViewName = keyof typeof VIEWS;
@@ -37,7 +42,9 @@ function readView(): ViewName {
   if (accountMode !== "off" && appLoginId.value !== undefined) return "appLogin";
   const name = location.hash.slice(1);
   if (name === "account" && accountMode === "off") return "list";
-  if (name === "removed" || name === "duplicates") return name;
+  if (name === "removed" || name === "duplicates" || name === "links" || name === "alerts") return name;
+  // With the secret of a link, whose list is shown as an import.
+  if (name.startsWith("import=")) return "import";
   if (name === "people" && accountMode !== "off") return "people";
   return Object.hasOwn(MENU, name) ? (name as keyof typeof MENU) : "list";
 }
@@ -126,6 +133,8 @@ export function App() {
     appLogin: words.appLogin.title,
     people: words.administration.title,
     removed: words.list.recent,
+    links: words.links.title,
+    alerts: words.alerts.title,
     duplicates: words.duplicates.title,
   };
   const viewTitle = titles[view];
@@ -155,6 +164,7 @@ export function App() {
           Earmark
         </a>
         {isSignedIn && <Menu view={view} />}
+        {isSignedIn && <AlertsLink isCurrent={view === "alerts"} />}
         <IconButton icon="settings" label={words.settings.title} onClick={openSettings} />
       </header>
       <ConnectionBanner />

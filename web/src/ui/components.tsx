@@ -27,6 +27,8 @@ const ICONS = {
   file: "M6 3h8l5 5v13H6zm8 0v5h5M12 18v-7m-3 3 3-3 3 3",
   existing: "M5 12h14",
   invalid: "M12 7v6m0 4v.01M12 3a9 9 0 1 1 0 18 9 9 0 0 1 0-18z",
+  link: "M10 14a4 4 0 0 0 6 0l3-3a4 4 0 0 0-6-6l-1 1m2 4a4 4 0 0 0-6 0l-3 3a4 4 0 0 0 6 6l1-1",
+  alerts: "M6 16V11a6 6 0 0 1 12 0v5l2 2H4zm4 4a2 2 0 0 0 4 0",
   waiting: "M12 7v5l3 3m-3-12a9 9 0 1 1 0 18 9 9 0 0 1 0-18z",
 } as const;
 export type IconName = keyof typeof ICONS;
