@@ -111,7 +111,7 @@ async function installClient(): Promise<string> {
 
 const installed = installClient();
 
-test("package: built files → no other imports, at most 11 kB compressed", async () => {
+test("package: built files → no other imports, at most 12 kB compressed", async () => {
   const folder = join(await installed, "node_modules", "earmark-client");
   assert.deepEqual(readdirSync(folder).sort(), ["LICENSE", "README.md", "dist", "package.json"]);
   const code = readdirSync(join(folder, "dist"))
@@ -125,7 +125,7 @@ test("package: built files → no other imports, at most 11 kB compressed", asyn
   // Separate entries, which most programs do not load.
   const separate = ["admin.js", "feed-search.js"].map((name) => readFileSync(join(folder, "dist", name), "utf8"));
   const bytes = gzipSync(code.filter((text) => !separate.includes(text)).join()).length;
-  assert.ok(bytes <= 11_000, `${bytes} bytes`);
+  assert.ok(bytes <= 12_000, `${bytes} bytes`);
 });
 
 test("package: installed in a strict project → compiles, and runs on every Node ≥ 20", async () => {

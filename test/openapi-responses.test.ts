@@ -52,7 +52,9 @@ async function run({ call }: TestServer, basePath: string, cases: readonly Case[
 const named = (id: string, attributes: object) => one("subscription", { id, attributes });
 const feed = (id: string, feed_url: string) => named(id, { feed_url });
 const operations = (...all: readonly unknown[]) => JSON.stringify({ "atomic:operations": all });
-const LONG = " ".repeat(17_000);
+const UNDO = "POST /v1/history/{set}/undo";
+const scope = (scope: string) => documentWith("undo", { scope });
+const LONG = " ".repeat(70_000);
 const LONG_FILE = " ".repeat(16 * 1024 * 1024 + 1);
 
 /** Requests for subscriptions, with accounts and without. */
@@ -96,6 +98,18 @@ function listCases(credentials: Headers): readonly Case[] {
     ["GET /v1/removals", 200, credentials, undefined, "/v1/removals?page[size]=1"],
     ["GET /v1/removals", 400, credentials, undefined, "/v1/removals?page[size]=0"],
     ["GET /v1/removals", 406, reading],
+    ["GET /v1/history", 200, credentials, undefined, "/v1/history?page[size]=1"],
+    ["GET /v1/history", 400, credentials, undefined, "/v1/history?page[size]=0"],
+    ["GET /v1/history", 406, reading],
+    ["GET /v1/history/{set}", 200, credentials, undefined, "/v1/history/1"],
+    ["GET /v1/history/{set}", 400, credentials, undefined, "/v1/history/1?x"],
+    ["GET /v1/history/{set}", 404, credentials, undefined, "/v1/history/99"],
+    ["GET /v1/history/{set}", 406, reading],
+    [UNDO, 200, plain, scope("this"), "/v1/history/1/undo?dryRun=true"],
+    [UNDO, 400, plain, scope("this"), "/v1/history/1/undo?dryRun=perhaps"],
+    [UNDO, 404, plain, scope("since"), "/v1/history/99/undo"],
+    [UNDO, 422, plain, scope("all"), "/v1/history/1/undo"],
+    ...invalidDocuments(UNDO, plain),
     ["GET /v1/events", 200, credentials],
     ["GET /v1/events", 400, credentials, undefined, "/v1/events?since=1"],
     ["GET /v1/events", 406, reading],

@@ -2,7 +2,7 @@ import { type CredentialResource, readCredential, readDocument, readMe } from ".
 import { EarmarkError } from "./errors.ts";
 import { fetchAll } from "./lists.ts";
 import { type Send, sendDelete, sendResource } from "./requests.ts";
-import type { AppMethods, Client, LinkMethods } from "./types.ts";
+import type { AppMethods, Client, HistoryMethods, LinkMethods } from "./types.ts";
 
 type AccountMethods = Omit<
   Client,
@@ -25,6 +25,7 @@ type AccountMethods = Omit<
   | "exportOpml"
   | keyof AppMethods
   | keyof LinkMethods
+  | keyof HistoryMethods
 >;
 
 export function createAccountMethods(send: Send): AccountMethods {

@@ -107,6 +107,7 @@ export type ErrorCode =
   | "import-login-expired"
   | "import-login-pending"
   | "import-running"
+  | "history-incomplete"
   | "too-many-imports"
   | "import-interrupted"
   | "identity-provider-unavailable"

@@ -11,6 +11,7 @@ import {
   type SubscriptionResource,
 } from "./documents.ts";
 import { watchState } from "./events.ts";
+import { createHistoryMethods } from "./history-methods.ts";
 import { createLinkMethods } from "./link-methods.ts";
 import { fetchAll, fetchOne, fetchPage, iterateSubscriptions, MAX_PAGE_SIZE, pageQuery } from "./lists.ts";
 import { applyOperations } from "./operations.ts";
@@ -47,6 +48,7 @@ export function createClient(options: ClientOptions): Client {
     ...account,
     ...createAppMethods(send),
     ...createLinkMethods(send),
+    ...createHistoryMethods(send),
     ...createListReads(send),
 
     async subscribe(feeds, options = {}) {

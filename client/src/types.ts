@@ -392,7 +392,97 @@ export interface LinkMethods {
   revokeLink(id: string, options?: CallOptions): Promise<boolean>;
 }
 
-export interface Client extends AppMethods, LinkMethods {
+/** Changes of one author to the list. */
+export interface ChangeSet {
+  readonly id: string;
+  readonly startedAt: Date;
+  readonly endedAt: Date;
+  readonly by: {
+    readonly kind: "app" | "page" | "token" | "import" | "command" | "server" | "unknown";
+    /** The caption of the app's device, or the label of the token. */
+    readonly name: string | null;
+  };
+  /** How many subscriptions differ from what they were before. */
+  readonly added: number;
+  readonly updated: number;
+  readonly removed: number;
+  /** Whether an app added or removed more than half of the list. */
+  readonly isLarge: boolean;
+  /** Whether all of it was undone, and that was not undone itself. */
+  readonly isUndone: boolean;
+  /** Only if it is an undo. */
+  readonly undoes?: { readonly id: string; readonly scope: "this" | "some" | "since" };
+}
+
+/** What a change set did to one subscription. */
+export interface SubscriptionChange {
+  readonly change: "added" | "updated" | "removed";
+  readonly subscriptionId: string;
+  readonly feedUrl: string;
+  readonly title: string | null;
+  /** What an update changed; absent if that is no longer recorded. */
+  readonly before?: ChangedValues;
+  readonly after?: ChangedValues;
+}
+
+export interface ChangedValues {
+  readonly feedUrl?: string;
+  readonly title?: string | null;
+  readonly folders?: readonly string[] | null;
+  readonly formerFeedUrls?: readonly string[] | null;
+}
+
+export interface ChangeSetWithChanges extends ChangeSet {
+  /** At most 1,000. */
+  readonly changes: readonly SubscriptionChange[];
+}
+
+export interface ChangeSetPage extends Omit<Page, "items"> {
+  readonly items: readonly ChangeSet[];
+}
+
+export interface UndoOptions extends CallOptions {
+  /** "this" (the default) undoes the change set, "since" everything since before it. */
+  readonly scope?: "this" | "since" | undefined;
+  /** Ids of at most 1,000 subscriptions, only with the scope "this": nothing else is undone. */
+  readonly subscriptions?: readonly string[] | undefined;
+  /** Changes nothing. */
+  readonly dryRun?: boolean | undefined;
+}
+
+export interface Undone {
+  /** The change set that the undo became, if it changed anything. */
+  readonly id: string;
+  readonly restored: number;
+  readonly removed: number;
+  readonly reverted: number;
+  readonly skipped: readonly Skipped[];
+}
+
+/** What was not undone. */
+export interface Skipped {
+  /** Of the subscription. */
+  readonly id: string;
+  readonly code:
+    | "changed-later"
+    | "already-subscribed"
+    | "id-in-use"
+    | "quota-exceeded"
+    | "already-removed"
+    | "not-found";
+}
+
+/** Who changed the list, and undo. */
+export interface HistoryMethods {
+  /** Newest first; 25 per page unless `size` says otherwise. */
+  history(options?: PageOptions): Promise<ChangeSetPage>;
+  /** Resolves to undefined if there is none with this id. */
+  changeSet(id: string, options?: CallOptions): Promise<ChangeSetWithChanges | undefined>;
+  /** An undo can be undone. Fails with `history-incomplete` if what the list was is no longer recorded. */
+  undo(id: string, options?: UndoOptions): Promise<Undone>;
+}
+
+export interface Client extends AppMethods, LinkMethods, HistoryMethods {
   /**
    * Subscribes to any number of feeds. Result N is about feed N. "added" means that the feed was not in the list before
    * this call and now is, with this id.

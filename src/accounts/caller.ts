@@ -33,8 +33,8 @@ export interface Author {
   readonly key: string;
   /** The same for all writes of one import, upload or undo. */
   readonly act?: string;
-  /** What is undone: a set of changes, or everything since before it. */
-  readonly undo?: { readonly set: number; readonly scope: "this" | "since" };
+  /** What is undone: a set of changes, some subscriptions of it, or everything since before it. */
+  readonly undo?: { readonly set: number; readonly scope: "this" | "some" | "since" };
 }
 
 const ANONYMOUS = { name: "", key: "" } as const;

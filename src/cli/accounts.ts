@@ -8,6 +8,7 @@ import { AppSync } from "../apps/sync.ts";
 import { validateLabel } from "../http/api/documents/accounts.ts";
 import { writeAccountExport } from "../http/api/documents/export.ts";
 import { isUuidLike } from "../jsonapi/document.ts";
+import { changeSetBatches } from "../lists/history-store.ts";
 import { subscriptionBatches } from "../lists/list-store.ts";
 import type { Store } from "../store/shared/contract.ts";
 import { displayNameOf } from "../store/shared/options.ts";
@@ -83,6 +84,7 @@ export async function exportUser(terminal: Terminal, name: string): Promise<void
       dismissals: await store.duplicates.dismissals(account.user),
       links: await store.links.list(account.user),
       actionPages: apps.everyAction(account.user),
+      changeSetPages: changeSetBatches(store.history, account.user),
       readSubscriptionCount: async () => (await store.page(account.user, { offset: 0, size: 1 })).total,
       subscriptionPages: subscriptionBatches(store, account.user),
     };

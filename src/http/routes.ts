@@ -53,6 +53,8 @@ import { anyQuery, costOfEverything, costOfPage, costOfRows, type Route, route }
 const MAX_SUBSCRIPTION_BYTES = 64 * 1024;
 /** Documents about accounts, devices and searches are short, so a password of a megabyte is not even read. */
 const MAX_SMALL_DOCUMENT_BYTES = 16 * 1024;
+/** Enough for a thousand ids. */
+const MAX_UNDO_BYTES = 64 * 1024;
 
 const CHECK = { access: "open", ignoresAccept: true, query: anyQuery, startsAtOnce: true } as const;
 
@@ -150,11 +152,11 @@ function syncRoutes(services: Services): Route[] {
       run: createRemovalsHandler(services),
     }),
     route("GET", "/v1/history", { access: "read", query: readPageQuery, cost: costOfPage, run: history.list }),
-    route("GET", "/v1/history/:id", { access: "read", cost: costOfEverything, run: history.get }),
-    route("POST", "/v1/history/:id/undo", {
+    route("GET", "/v1/history/:set", { access: "read", cost: costOfEverything, run: history.get }),
+    route("POST", "/v1/history/:set/undo", {
       access: "write",
       query: readDryRunQuery,
-      body: { maxBytes: MAX_SMALL_DOCUMENT_BYTES },
+      body: { maxBytes: MAX_UNDO_BYTES },
       cost: costOfEverything,
       run: history.undo,
     }),

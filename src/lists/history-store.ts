@@ -1,7 +1,8 @@
 import type { UserId } from "../accounts/caller.ts";
 import type { PageRange } from "../util/page-range.ts";
+import { yieldTurn } from "../util/turns.ts";
 import type { StoredDetails } from "./details.ts";
-import type { ChangeSet } from "./history.ts";
+import { type ChangeSet, undoneSets } from "./history.ts";
 
 export interface ChangeSetPage {
   /** Newest first. */
@@ -55,4 +56,26 @@ export interface HistoryStore {
   nextEdits(user: UserId, ids: readonly string[], after: number): Promise<StoredEdit[]>;
   /** Erases what happened before that time. */
   forget(before: Date): Promise<void>;
+}
+
+export interface ListedSet {
+  readonly set: ChangeSet;
+  readonly isUndone: boolean;
+}
+
+/** All sets, oldest first. `afterBatch`: see `subscriptionBatches`. */
+export async function* changeSetBatches(
+  history: Pick<HistoryStore, "find" | "setsAfter">,
+  user: UserId,
+  afterBatch: () => unknown = yieldTurn,
+): AsyncGenerator<readonly ListedSet[]> {
+  for (let after = 0; ; ) {
+    const sets = await history.setsAfter(user, after);
+    const first = sets[0]?.first ?? 0;
+    if (first === 0) return;
+    const undone = undoneSets(sets, (await history.find(user, first))?.undos ?? []);
+    after = sets.at(-1)?.first ?? after;
+    await afterBatch();
+    yield sets.map((set) => ({ set, isUndone: undone.has(set.first) }));
+  }
 }

@@ -21,9 +21,9 @@ export interface ChangeSet extends Tally {
   readonly act: string;
   /** Length of the list before. */
   readonly total: number;
-  /** The set that it undoes, 0 if none; and whether it undoes everything since. */
+  /** The set that it undoes, 0 if none; and whether it undoes all of it, some of it, or everything since. */
   readonly undoes: number;
-  readonly scope: "" | "this" | "since";
+  readonly scope: "" | "this" | "some" | "since";
 }
 
 /** Net changes: what was added and removed again in between does not count. */
@@ -292,7 +292,7 @@ export function undoneSets(
   for (const { first } of [...sets].sort((one, other) => other.first - one.first)) {
     for (let undo = later.at(-1); undo !== undefined && undo.first > first; undo = later.at(-1)) {
       later.pop();
-      if (isUndone(undo.first)) continue;
+      if (isUndone(undo.first) || undo.scope === "some") continue;
       if (undo.scope === "since") since = Math.min(since, undo.undoes);
       else single.add(undo.undoes);
     }

@@ -49,12 +49,20 @@ interface Plan {
   readonly skipped: readonly Skipped[];
 }
 
+interface UndoOptions {
+  readonly scope: Scope;
+  /** Ids of subscriptions: nothing else is undone. */
+  readonly only?: ReadonlySet<string> | undefined;
+  readonly dryRun?: boolean;
+  readonly now: Date;
+}
+
 /** Undoes a set of changes, or takes the list back to before it. Undefined if there is no such set. */
 export async function undo(
   store: SubscriptionStore & { readonly history: HistoryStore },
   caller: Caller,
   first: number,
-  { scope, dryRun = false, now }: { readonly scope: Scope; readonly dryRun?: boolean; readonly now: Date },
+  { scope, only, dryRun = false, now }: UndoOptions,
 ): Promise<Undone | undefined> {
   const { user } = caller;
   const [found, { sequence }] = await Promise.all([
@@ -65,9 +73,13 @@ export async function undo(
   await requireComplete(store.history, user, found, scope);
   const last = scope === "since" ? Math.max(sequence, found.set.last) : found.set.last;
   const events = await readEvents(store.history, user, first, last);
-  const before = statesBefore(events, first, last);
+  const before = new Map([...statesBefore(events, first, last)].filter(([id]) => only?.has(id) ?? true));
   const plan = await planUndo(store.history, user, before, events, scope === "this" ? last : undefined);
-  const author: Author = { ...(caller.author ?? BY_COMMAND), act: randomUUID(), undo: { set: first, scope } };
+  const author: Author = {
+    ...(caller.author ?? BY_COMMAND),
+    act: randomUUID(),
+    undo: { set: first, scope: only ? "some" : scope },
+  };
   if (!dryRun) return applyPlan(plan, (changes) => store.change({ ...caller, author }, changes, now));
   const preview = await createPreview(store, caller, now);
   return applyPlan(plan, async (changes) => ({ outcomes: await preview(changes) }));

@@ -19,6 +19,7 @@ import {
   expectedStatus,
   feedOf,
   type Headers,
+  HISTORY,
   headersFor,
   IDENTITY,
   isWithout,
@@ -144,6 +145,7 @@ export class AccessMatrix {
     const kinds = ["/v1/subscriptions/:id", SESSION, TOKEN, PASSKEY, IDENTITY, DUPLICATE, LINK, ...PODCASTS];
     for (const url of kinds) await this.makeItem(person, url);
     await this.makeDevice(person);
+    await this.#makeChangeSet(person);
     await this.#waitUntilUsed(person, [session.id, write.id, read.id]);
   }
 
@@ -161,6 +163,14 @@ export class AccessMatrix {
       [`/api/2/episodes/${name}.json`, [episode]],
     ] as const)
       assert.equal((await this.send("POST", path, headers, JSON.stringify(body))).status, 200);
+  }
+
+  /** Everyone has a set of this number, which is an import. */
+  async #makeChangeSet(who: Person): Promise<void> {
+    const headers = { ...bearer(who.writeToken), "Content-Type": "text/plain" };
+    assert.equal((await this.send("POST", "/v1/imports", headers, feedOf(who.name))).status, 200);
+    const { data } = JSON.parse(bodyOf(await this.send("GET", "/v1/history?page[size]=1", bearer(who.writeToken))));
+    who.items.set(HISTORY, data[0].id);
   }
 
   async #newItem(who: Person, url: string): Promise<string> {
@@ -296,7 +306,7 @@ export class AccessMatrix {
   }
 
   async placesOf(url: string, actor: string): Promise<Place[]> {
-    if (!url.includes(":id")) return [{ path: await this.#fill(url), owner: undefined }];
+    if (!url.includes(":id")) return [{ path: await this.#fill(url, actor), owner: undefined }];
     const image = `${ARTWORK.hash}-160.webp`;
     const at = (id: string, owner: Owner) => ({ path: url.replace(":id", id).replace(":image", image), owner });
     return [
@@ -309,7 +319,8 @@ export class AccessMatrix {
     ];
   }
 
-  async #fill(url: string): Promise<string> {
+  async #fill(url: string, actor: string): Promise<string> {
+    if (url.includes(":set")) return url.replace(":set", this.personOf(actor).items.get(HISTORY) ?? "");
     if (url.includes(":account")) return url.replace(":account", await this.#accountOf("ann"));
     if (!url.includes(":token")) return url.replace(":name", "icon.svg").replace(":device", "phone");
     const { id } = await startAppLogin(this.#signatures, { app: "", address: "192.0.2.1" }, this.#clock.now);

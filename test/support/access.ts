@@ -72,6 +72,7 @@ export const feedOf = (name: string) => `https://feeds.example/${markOf(name)}/$
 export const PODCASTS = ["/v1/podcasts/:id", "/v1/podcasts/:id/artwork/:image", "/v1/podcasts/:id/refresh"];
 export const ARTWORK = { hash: "0123456789abcdef".repeat(2), small: Buffer.from("s"), large: Buffer.from("l") };
 export const DUPLICATE = "/v1/duplicates/:id";
+export const HISTORY = "/v1/history/:set";
 export const SESSION = "/v1/sessions/:id";
 export const TOKEN = "/v1/tokens/:id";
 export const PASSKEY = "/v1/passkeys/:id";
@@ -163,6 +164,11 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   "/v1/events": { GET: { access: "read", status: 200 } },
   "/v1/changes": { GET: { access: "read", status: 200 } },
   "/v1/removals": { GET: { access: "read", status: 200 } },
+  "/v1/history": { GET: { access: "read", status: 200 } },
+  "/v1/history/:set": { GET: { access: "read", status: 200 } },
+  "/v1/history/:set/undo": {
+    POST: { access: "write", status: 200, body: () => document("undo", { scope: "this" }) },
+  },
   "/v1/subscriptions.opml": { GET: { access: "read", status: 200 } },
   "/v1/imports": {
     POST: {

@@ -6,13 +6,13 @@ import { fileURLToPath } from "node:url";
 
 /** The tests of the HTTP API that also pass on PostgreSQL. */
 export const API_TESTS = [
-  "src/http/{api/{operations,updates,changes,events,former-urls,subscriptions,imports,me,quota},auth/app-authentication,apps/nextcloud/routes}.test.ts",
+  "src/http/{api/{operations,history,updates,changes,events,former-urls,subscriptions,imports,me,quota},auth/app-authentication,apps/nextcloud/routes}.test.ts",
   "test/{access-apps,access-ends-apps,account-imports,clock-steps,erasure,podcasts-api,podcasts-fair,podcasts-fetch,podcasts-private,podcasts-spellings,properties}*.test.ts",
   "test/apps/*.test.ts",
 ];
 /** Those of them that depend on the order of writes, on several connections or on the clock of the database. */
 export const ENGINE_TESTS = [
-  "src/http/api/{changes,events,former-urls,operations}.test.ts",
+  "src/http/api/{changes,events,former-urls,history,operations}.test.ts",
   "test/{access-ends-apps,clock-steps,erasure,podcasts-fetch,properties}.test.ts",
   "test/apps/properties.test.ts",
 ];

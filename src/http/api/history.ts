@@ -8,16 +8,19 @@ import { readJson } from "../wire/body.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import { respond } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
-import { MAX_CHANGES_SHOWN, readUndo, writeChangeSet, writeHistoryPage, writeUndone } from "./documents/history.ts";
+import {
+  captionsOf,
+  MAX_CHANGES_SHOWN,
+  readUndo,
+  writeChangeSet,
+  writeHistoryPage,
+  writeUndone,
+} from "./documents/history.ts";
 import type { Services } from "./services.ts";
 
 /** Handlers of `/v1/history`: who changed the list, and undo. */
 export function createHistoryHandlers({ config: { basePath }, store, clock }: Services) {
-  /** Devices may have been renamed since. */
-  const readCaptions = async ({ caller }: Call<unknown>) => {
-    const devices = await store.apps.devices(caller.user);
-    return new Map(devices.map(({ id, caption }) => [id, caption]));
-  };
+  const readCaptions = async ({ caller }: Call<unknown>) => captionsOf(await store.apps.devices(caller.user));
 
   return {
     async list(call: Call<PageQuery>): Promise<void> {
@@ -30,7 +33,7 @@ export function createHistoryHandlers({ config: { basePath }, store, clock }: Se
 
     async get(call: Call): Promise<void> {
       const { response, caller, params } = call;
-      const found = await store.history.find(caller.user, readNumber(params["id"]));
+      const found = await store.history.find(caller.user, readNumber(params["set"]));
       if (found === undefined) throw notFound();
       const { set, undos } = found;
       const changes = await describeChanges(store.history, caller.user, set, MAX_CHANGES_SHOWN);
@@ -40,13 +43,15 @@ export function createHistoryHandlers({ config: { basePath }, store, clock }: Se
 
     async undo(call: Call<{ readonly dryRun: boolean }>): Promise<void> {
       const { request, response, caller, params, query, maxBytes } = call;
-      const scope = readUndo(await readJson(request, response, maxBytes));
-      const first = readNumber(params["id"]);
+      const wanted = readUndo(await readJson(request, response, maxBytes));
+      const first = readNumber(params["set"]);
       if (query.dryRun) await caller.requireAccess();
       caller.spend(1);
-      const done = await undo(store, caller, first, { scope, dryRun: query.dryRun, now: clock() }).catch((error) => {
-        throw error instanceof HistoryForgotten ? failure("history-incomplete") : error;
-      });
+      const done = await undo(store, caller, first, { ...wanted, dryRun: query.dryRun, now: clock() }).catch(
+        (error) => {
+          throw error instanceof HistoryForgotten ? failure("history-incomplete") : error;
+        },
+      );
       if (done === undefined) throw notFound();
       respond(response, 200, JSON_API, writeUndone(done.set === undefined ? randomUUID() : String(done.set), done));
     },

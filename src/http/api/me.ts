@@ -5,6 +5,7 @@ import { referenceOf } from "../../accounts/names.ts";
 import { failure } from "../../errors/catalog.ts";
 import { writeOne } from "../../jsonapi/document.ts";
 import { MAX_PAGE_SIZE } from "../../jsonapi/query.ts";
+import { changeSetBatches } from "../../lists/history-store.ts";
 import { subscriptionBatches } from "../../lists/list-store.ts";
 import { stateAtSequence } from "../../lists/state.ts";
 import { requireNoToken } from "../auth/authenticate.ts";
@@ -85,10 +86,9 @@ export function createMeHandlers(services: Services) {
       const readSubscriptionCount = async () => (await store.page(caller.user, { offset: 0, size: 1 })).total;
       const subscriptionPages = subscriptionBatches(store, caller.user, afterBatch(call));
       const actionPages = apps.everyAction(caller.user, afterBatch(call));
-      const everything = writeAccountExport(
-        { account, credentials, devices, dismissals, links, readSubscriptionCount, subscriptionPages, actionPages },
-        basePath,
-      );
+      const changeSetPages = changeSetBatches(store.history, caller.user, afterBatch(call));
+      const lists = { readSubscriptionCount, subscriptionPages, actionPages, changeSetPages };
+      const everything = writeAccountExport({ account, credentials, devices, dismissals, links, ...lists }, basePath);
       await respondInPieces(request, response, everything, downloadOf(JSON_API.contentType, "earmark.json"));
     },
   };

@@ -98,6 +98,7 @@ export const INVALID_ATTRIBUTE_CODES = {
   role: "invalid-attribute",
   disabled: "invalid-attribute",
   scope: "invalid-attribute",
+  subscription_ids: "invalid-attribute",
 } as const satisfies Record<string, ErrorCode>;
 
 export function invalidAttribute(name: keyof typeof INVALID_ATTRIBUTE_CODES, reason: string): RequestFailure {

@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { Credential } from "../../../accounts/account-store.ts";
 import type { NumberedAction } from "../../../apps/episode-actions.ts";
+import type { ChangeSet } from "../../../lists/history.ts";
 import type { Subscription } from "../../../lists/subscription.ts";
 import { credentialResource, ownAccountResource } from "./accounts.ts";
 import { deviceResource } from "./apps.ts";
 import { writeAccountExport } from "./export.ts";
+import { captionsOf, changeSetResource } from "./history.ts";
 
 const NOW = new Date("2026-01-02T03:04:05.678Z");
 const ANN = { user: 5, name: "ann", issuer: "", createdAt: NOW, isAdmin: false, followsMoves: true };
@@ -36,6 +38,23 @@ const ACTION: NumberedAction = {
   publishedAt: undefined,
 };
 
+const SET: ChangeSet = {
+  first: 3,
+  last: 4,
+  startedAt: NOW.getTime(),
+  endedAt: NOW.getTime(),
+  kind: "app",
+  name: "old caption",
+  key: "device phone",
+  act: "",
+  total: 10,
+  added: 1,
+  updated: 0,
+  removed: 1,
+  undoes: 0,
+  scope: "",
+};
+
 test("account export: list in batches of any size → one complete document", async () => {
   const item = (id: string): Subscription => ({ id, feedUrl: `https://feeds.example/${id}`, subscribedAt: NOW });
   async function* subscriptionPages() {
@@ -45,6 +64,9 @@ test("account export: list in batches of any size → one complete document", as
   async function* actionPages() {
     yield [ACTION];
     yield [{ ...ACTION, sequence: 8, kind: "new" as const, position: undefined }];
+  }
+  async function* changeSetPages() {
+    yield [{ set: SET, isUndone: true }];
   }
   let text = "";
   const everything = {
@@ -56,6 +78,7 @@ test("account export: list in batches of any size → one complete document", as
     readSubscriptionCount: async () => 3,
     subscriptionPages: subscriptionPages(),
     actionPages: actionPages(),
+    changeSetPages: changeSetPages(),
   };
   for await (const chunk of writeAccountExport(everything, "/p")) text += chunk;
   const { jsonapi, data } = JSON.parse(text);
@@ -72,7 +95,7 @@ test("account export: list in batches of any size → one complete document", as
   );
   assert.deepEqual(
     data
-      .slice(7)
+      .slice(7, 9)
       .map(({ type, id, attributes }: { type: string; id: string; attributes: { position: number } }) => [
         type,
         id,
@@ -83,5 +106,7 @@ test("account export: list in batches of any size → one complete document", as
       ["episode-action", "8", null],
     ],
   );
+  assert.deepEqual(data.slice(9), [JSON.parse(JSON.stringify(changeSetResource(SET, true, captionsOf([PHONE]))))]);
+  assert.equal(data[9].attributes.by.name, "Phone");
   assert.match(text, /\]\}\n$/);
 });

@@ -3,11 +3,13 @@ import type { Device } from "../../../apps/app-store.ts";
 import type { NumberedAction } from "../../../apps/episode-actions.ts";
 import { PLAIN } from "../../../jsonapi/media-type.ts";
 import type { Link } from "../../../links/link-store.ts";
+import type { ListedSet } from "../../../lists/history-store.ts";
 import type { Subscription } from "../../../lists/subscription.ts";
 import type { Dismissal } from "../../../podcasts/duplicates.ts";
 import { credentialResource, type OwnAccount, ownAccountResource } from "./accounts.ts";
 import { deviceResource, writeAction } from "./apps.ts";
 import { dismissalResource } from "./duplicates.ts";
+import { captionsOf, changeSetResource } from "./history.ts";
 import { linkResource } from "./links.ts";
 import { writeSubscriptionResource } from "./resource.ts";
 
@@ -23,6 +25,8 @@ interface AccountExport {
   readonly readSubscriptionCount: () => Promise<number>;
   readonly subscriptionPages: AsyncIterable<readonly Subscription[]>;
   readonly actionPages: AsyncIterable<readonly NumberedAction[]>;
+  /** Who changed the list. */
+  readonly changeSetPages: AsyncIterable<readonly ListedSet[]>;
 }
 
 /** The chunks of one document. */
@@ -42,5 +46,8 @@ export async function* writeAccountExport(
   for await (const page of more.subscriptionPages)
     for (const item of page) yield `,\n${writeSubscriptionResource(item, basePath)}`;
   for await (const page of more.actionPages) for (const action of page) yield `,\n${writeAction(action)}`;
+  const captions = captionsOf(devices);
+  for await (const page of more.changeSetPages)
+    for (const { set, isUndone } of page) yield `,\n${JSON.stringify(changeSetResource(set, isUndone, captions))}`;
   yield "]}\n";
 }

@@ -1,4 +1,11 @@
-import { type ResourceWithoutLinks, readAttributes, writeOne, writePage } from "../../../jsonapi/document.ts";
+import type { Device } from "../../../apps/app-store.ts";
+import {
+  isUuidLike,
+  type ResourceWithoutLinks,
+  readAttributes,
+  writeOne,
+  writePage,
+} from "../../../jsonapi/document.ts";
 import type { PageQuery } from "../../../jsonapi/query.ts";
 import type { DescribedChange } from "../../../lists/described-changes.ts";
 import { DETAIL_NAMES, withDetails } from "../../../lists/details.ts";
@@ -6,12 +13,18 @@ import { type ChangeSet, isLarge } from "../../../lists/history.ts";
 import type { ChangeSetPage, PastItem } from "../../../lists/history-store.ts";
 import type { Scope, Undone } from "../../../lists/undo.ts";
 import { invalidAttribute } from "../../auth/sign-in.ts";
+import { missingAttribute } from "./accounts.ts";
 
 const TYPE = "change-set";
 export const HISTORY = "/v1/history";
 export const MAX_CHANGES_SHOWN = 1_000;
 
 type Captions = ReadonlyMap<string, string>;
+
+/** Devices may have been renamed since. */
+export function captionsOf(devices: readonly Pick<Device, "id" | "caption">[]): Captions {
+  return new Map(devices.map(({ id, caption }) => [id, caption]));
+}
 
 export function writeHistoryPage(
   { sets, total }: ChangeSetPage,
@@ -54,9 +67,10 @@ export function changeSetResource(set: ChangeSet, isUndone: boolean, captions: C
 
 const DEVICE = "device ";
 
-function nameOf({ name, key }: ChangeSet, captions: Captions): string | null {
-  const caption = key.startsWith(DEVICE) ? captions.get(key.slice(DEVICE.length)) : undefined;
-  return caption || name || null;
+/** With a token, the name of an app is that of its device. */
+function nameOf({ kind, name, key }: ChangeSet, captions: Captions): string | null {
+  const device = key.startsWith(DEVICE) ? key.slice(DEVICE.length) : name;
+  return (kind === "app" && captions.get(device)) || name || null;
 }
 
 function toChange({ id, before, after, isForgotten }: DescribedChange) {
@@ -79,10 +93,17 @@ function valuesOf(item: PastItem, other: PastItem): Readonly<Record<string, unkn
   };
 }
 
-export function readUndo(document: unknown): Scope {
-  const { scope } = readAttributes(document, "undo");
+/** What is to be undone: a set, some subscriptions of it, or everything since before it. */
+export function readUndo(document: unknown): { readonly scope: Scope; readonly only: ReadonlySet<string> | undefined } {
+  const { scope, subscription_ids: ids } = readAttributes(document, "undo");
+  if (scope === undefined) throw missingAttribute("scope");
   if (scope !== "this" && scope !== "since") throw invalidAttribute("scope", '`scope` must be "this" or "since"');
-  return scope;
+  if (ids === undefined) return { scope, only: undefined };
+  if (scope !== "this") throw invalidAttribute("subscription_ids", '`subscription_ids` requires the scope "this"');
+  const isList = Array.isArray(ids) && ids.length > 0 && ids.length <= MAX_CHANGES_SHOWN;
+  if (!isList || !ids.every((id) => typeof id === "string" && isUuidLike(id)))
+    throw invalidAttribute("subscription_ids", `\`subscription_ids\` must have 1 to ${MAX_CHANGES_SHOWN} ids`);
+  return { scope, only: new Set(ids.map((id: string) => id.toLowerCase())) };
 }
 
 export function writeUndone(id: string, { restored, removed, reverted, skipped }: Undone): string {
