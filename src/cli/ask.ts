@@ -28,7 +28,8 @@ export async function askPassword(input: Readable, output: Writable): Promise<st
   return password;
 }
 
-async function askWithoutEcho(question: string, input: Readable, output: Writable): Promise<string> {
+/** Asks for an existing password or another secret. */
+export async function askWithoutEcho(question: string, input: Readable, output: Writable): Promise<string> {
   output.write(question);
   // The line editor echoes what is typed, so its output is discarded.
   const discard = new Writable({ write: (_chunk, _encoding, done) => done() });

@@ -67,7 +67,8 @@ async function dispatch(args: readonly string[], host: HostProcess): Promise<num
   const operands = positionals.slice(nameLength);
   const last = command.operands.at(-1) ?? "";
   const minOperands = command.operands.length - (last.startsWith("[") ? 1 : 0);
-  if (/\.\.\.\]?$/.test(last) ? operands.length < minOperands : operands.length !== minOperands)
+  const maxOperands = /\.\.\.\]?$/.test(last) ? Number.POSITIVE_INFINITY : command.operands.length;
+  if (operands.length < minOperands || operands.length > maxOperands)
     throw new UsageError(`usage: earmark ${[name, ...command.operands].join(" ")}`);
   const unknown = Object.keys(options).find(
     (option) => ![...COMMON_OPTIONS, ...command.options].some((known) => known === option),

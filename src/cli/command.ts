@@ -25,6 +25,7 @@ export const OPTIONS = {
     "Connect to the server at this URL; if it has accounts, set EARMARK_TOKEN to a token, or EARMARK_TOKEN_FILE to the path of a file with a token",
   ],
   user: ["NAME", "Account to use, if the database has accounts"],
+  account: ["NAME", "With --from: account of the local database to import into, if it has accounts"],
   "dry-run": ["", "Print what would happen and change nothing"],
   "password-stdin": ["", "Read the password from standard input"],
   "revoke-tokens": ["", "Also revoke all tokens, so that apps lose access"],

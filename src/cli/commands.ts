@@ -1,7 +1,7 @@
 import { DATABASE_URL_FORMS, readDatabaseUrl } from "../config/config.ts";
 import { replaceControlCharactersInLines } from "../util/control-characters.ts";
 import { COMMON_OPTIONS, type Command, type Options, stringOption } from "./command.ts";
-import { UsageError } from "./terminal.ts";
+import { type Terminal, UsageError } from "./terminal.ts";
 import { USER_COMMANDS } from "./user-commands.ts";
 
 const locationOf = ({ server, user }: Options) => ({ server: stringOption(server), user: stringOption(user) });
@@ -112,19 +112,24 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       (await import("./subscriptions.ts")).move(terminal, locationOf(options), urlsOrIds, stringOption(options.folder)),
   },
   import: {
-    operands: ["FILE|-"],
-    options: ["dry-run", "json", ...LOCATION],
+    operands: ["[FILE|-]"],
+    options: ["from", "password-stdin", "account", "dry-run", "json", ...LOCATION],
+    meanings: {
+      from: "Import the account on this server instead of a file: subscriptions and episode actions",
+      user: "With --from: name on the other server; without it, sign in to a Nextcloud server in the browser. Otherwise: account to use, if the database has accounts",
+    },
     summary:
-      "Subscribe to every feed in an OPML file or a list of URLs; if FILE is -, read standard input. Existing subscriptions are kept",
+      "Subscribe to every feed in an OPML file or a list of URLs (if FILE is -, on standard input), or bring an account in from another server. Existing subscriptions are kept",
     examples: [
       ["earmark import podcasts.opml --dry-run", "Preview the outcome for each feed"],
       ["earmark import podcasts.opml", "Import the file"],
+      [
+        "earmark import --from https://gpodder.net --user ann",
+        "Move here from another server; prompts for the password",
+      ],
+      ["earmark import --from https://cloud.example", "Move here from Nextcloud; prints a link to sign in there"],
     ],
-    run: async (terminal, options, [path = ""]) =>
-      (await import("./subscriptions.ts")).importFile(terminal, locationOf(options), path, {
-        dryRun: options["dry-run"] === true,
-        asJson: options.json === true,
-      }),
+    run: importFileOrAccount,
   },
   export: {
     operands: [],
@@ -252,3 +257,17 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     },
   },
 };
+
+async function importFileOrAccount(terminal: Terminal, options: Options, [path]: readonly string[]): Promise<number> {
+  const from = stringOption(options.from);
+  const choices = { dryRun: options["dry-run"] === true, asJson: options.json === true };
+  if ((from === undefined) === (path === undefined)) throw new UsageError("import needs either FILE or --from URL");
+  if (path !== undefined) {
+    for (const name of ["account", "password-stdin"] as const)
+      if (options[name] !== undefined) throw new UsageError(`--${name} needs --from`);
+    return (await import("./subscriptions.ts")).importFile(terminal, locationOf(options), path, choices);
+  }
+  const location = { server: stringOption(options.server), user: stringOption(options.account) };
+  const source = { url: from ?? "", user: stringOption(options.user), fromStdin: options["password-stdin"] === true };
+  return (await import("./account-imports.ts")).importAccount(terminal, location, source, choices);
+}

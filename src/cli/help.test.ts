@@ -46,7 +46,7 @@ test("help: all commands, a group and each command → usage, examples, options"
   const all = await run(["--help"]);
   assert.equal(all.code, 0);
   assert.ok(all.stdout.indexOf("Examples") < all.stdout.indexOf("Commands"));
-  for (const name of ["serve", "import FILE|-", "token revoke NAME ID", "completion bash|zsh|fish"])
+  for (const name of ["serve", "import [FILE|-]", "token revoke NAME ID", "completion bash|zsh|fish"])
     assert.ok(all.stdout.includes(`  ${name} `), name);
   const one = await runInProcess(["token", "create", "--help"]);
   assert.match(

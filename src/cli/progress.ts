@@ -3,11 +3,16 @@ export interface Progress {
   end(): void;
 }
 
+export interface StagedProgress extends Progress {
+  /** Shows what is in progress while it is unknown how much there is to do. */
+  note(text: string): void;
+}
+
 const WIDTH = 30;
 const REFRESH_MS = 100;
 
 /** A progress bar with rate and time left. */
-export function createProgress(output: { write(text: string): unknown }, clock: () => number): Progress {
+export function createProgress(output: { write(text: string): unknown }, clock: () => number): StagedProgress {
   const started = clock();
   let shownAt = Number.NEGATIVE_INFINITY;
   return {
@@ -23,6 +28,10 @@ export function createProgress(output: { write(text: string): unknown }, clock: 
       output.write(
         `\r\x1b[K${bar} ${Math.floor(share * 100)} %  ${done} of ${total}  ${Math.round(rate)}/s  ${left} s left`,
       );
+    },
+    note(text) {
+      shownAt = clock();
+      output.write(`\r\x1b[K${text}`);
     },
     end() {
       if (shownAt > 0) output.write("\r\x1b[K");

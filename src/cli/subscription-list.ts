@@ -1,4 +1,5 @@
 import { Readable } from "node:stream";
+import { type AccountImports, createAccountImports } from "../../client/src/account-imports.ts";
 import { createFeedSearch, type FindFeeds } from "../../client/src/feed-search.ts";
 import { type Client, type ClientOptions, createClient } from "../../client/src/index.ts";
 import { Accounts } from "../accounts/accounts.ts";
@@ -17,6 +18,7 @@ import type { Terminal } from "./terminal.ts";
 export type SubscriptionList = Omit<Client, "find"> & {
   /** The subscription with this id or feed URL. */
   readonly find: (text: string) => Promise<{ readonly id: string; readonly feedUrl: string } | undefined>;
+  readonly accountImports: AccountImports;
   /** Only servers fetch pages. */
   readonly findFeeds?: FindFeeds;
   readonly close: () => Promise<void>;
@@ -51,7 +53,13 @@ export async function openSubscriptionList(
     terminal.say(`${shorten(error.message).replace(/\.$/, "")}; retrying in ${Math.ceil(delayMs / 1_000)} s…`);
   const options = { url: server, token, onRetry, retries: RETRIES };
   const client = createClient(options);
-  return { ...client, find: findIn(client), findFeeds: createFeedSearch(options), close: async () => undefined };
+  return {
+    ...client,
+    find: findIn(client),
+    accountImports: createAccountImports(options),
+    findFeeds: createFeedSearch(options),
+    close: async () => undefined,
+  };
 }
 
 function findIn(client: Client): SubscriptionList["find"] {
@@ -98,14 +106,16 @@ async function openLocalList(
       clock: now,
       version,
     });
-    const client = createClient({
+    const options = {
       url: "http://localhost",
       fetch: fetchFrom(server),
       retries: 0,
       maxResponseBytes: Number.POSITIVE_INFINITY,
-    });
+    };
+    const client = createClient(options);
     return {
       ...client,
+      accountImports: createAccountImports(options),
       find: findIn(client),
       // Feeds are only marked as due: a running server, or the next one, fetches them.
       async refresh(podcast) {

@@ -22,8 +22,8 @@ import {
 import { pluralize, type Terminal } from "./terminal.ts";
 
 /** Exit codes. */
-const SUCCESS = 0;
-const PARTIAL_FAILURE = 1;
+export const SUCCESS = 0;
+export const PARTIAL_FAILURE = 1;
 
 export async function withList<T>(
   terminal: Terminal,

@@ -7,8 +7,8 @@ import {
   replaceControlCharactersInLines,
 } from "../util/control-characters.ts";
 import { UserError } from "../util/user-error.ts";
-import { askPassword, askYesOrNo, readPassword } from "./ask.ts";
-import { createProgress, type Progress } from "./progress.ts";
+import { askPassword, askWithoutEcho, askYesOrNo, readPassword } from "./ask.ts";
+import { createProgress, type StagedProgress } from "./progress.ts";
 
 /** A command's environment. Data goes to standard output, messages to standard error. */
 export interface CommandContext {
@@ -37,6 +37,11 @@ function reasonOf(error: unknown): string {
   const { message, syscall } = error as NodeJS.ErrnoException;
   const end = message.indexOf(`, ${syscall}`);
   return (end === -1 ? message : message.slice(0, end)).replace(/^[A-Z]+: /, "");
+}
+
+function requireTerminal({ isTTY }: CommandContext["stdin"]): void {
+  if (isTTY !== true)
+    throw new UsageError("cannot ask for a password without a terminal; pipe it in with --password-stdin");
 }
 
 /** An invalid command line. */
@@ -96,7 +101,7 @@ export class Terminal {
     this.#said.add(message);
   }
 
-  progress(): Progress {
+  progress(): StagedProgress {
     const { stderr } = this.context;
     const isShown = stderr.isTTY === true && !this.#isQuiet;
     return createProgress(isShown ? stderr : { write: () => true }, () => performance.now());
@@ -106,9 +111,16 @@ export class Terminal {
   async password(fromStdin: boolean): Promise<string> {
     const { stdin, stderr } = this.context;
     if (fromStdin) return readPassword(stdin);
-    if (stdin.isTTY !== true)
-      throw new UsageError("cannot ask for a password without a terminal; pipe it in with --password-stdin");
+    requireTerminal(stdin);
     return askPassword(stdin, stderr);
+  }
+
+  /** Reads an existing password: typed once, or piped in. */
+  async existingPassword(question: string, fromStdin: boolean): Promise<string> {
+    const { stdin, stderr } = this.context;
+    if (fromStdin) return readPassword(stdin);
+    requireTerminal(stdin);
+    return askWithoutEcho(replaceControlCharacters(question), stdin, stderr);
   }
 
   /** Throws unless the user confirms. */
