@@ -82,9 +82,8 @@ test("messages: values and plural forms → filled in once", () => {
 });
 
 test("words: translated errors → each is a code of the server", () => {
-  const unknown = [...Object.keys(en.errors), ...Object.keys(en.administration.errors)].filter(
-    (code) => !Object.hasOwn(ERRORS, code),
-  );
+  const all = [en.errors, en.administration.errors, en.accountImport.errors];
+  const unknown = all.flatMap(Object.keys).filter((code) => !Object.hasOwn(ERRORS, code));
   assert.deepEqual(unknown, []);
 });
 
@@ -157,12 +156,15 @@ const UNTRANSLATED: Readonly<Record<string, readonly string[]>> = {
   "the page asks to sign in": ["unauthenticated", "invalid-credentials"],
   "the replica reads the list again, or polls": ["state-expired", "too-many-streams"],
   "a result of its own": ["already-subscribed"],
+  "a text with the server's reason": ["import-server-failed"],
 };
 
 test("words: every error that the page can show → translated, or explained by its status", () => {
   const exempt = Object.values(UNTRANSLATED).flat();
   const isTranslated = (code: string) =>
-    ["errors", "administration.errors", "reasons"].some((place) => english.has(`${place}.${code}`));
+    ["errors", "administration.errors", "accountImport.errors", "reasons"].some((place) =>
+      english.has(`${place}.${code}`),
+    );
   const untranslated = Object.entries(ERRORS).flatMap(([code, { status }]) =>
     // `explainError` has a text for each of these two statuses.
     isTranslated(code) || status === 403 || status === 503 ? [] : code,

@@ -9,6 +9,8 @@ import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { announce } from "../ui/notices.ts";
 import { format, formatNumber, getWords, useWords } from "../words/index.ts";
+import { AccountImport } from "./account-import.tsx";
+import { accountImport } from "./account-importing.ts";
 import { ExportGuides } from "./export-guides.tsx";
 import { type ImportSelection, isInFolder, LineCheckbox, SelectionBar } from "./import-selection.tsx";
 import { countOutcomes, explainLine, Outcomes } from "./outcomes.tsx";
@@ -119,6 +121,8 @@ export function ImportView() {
   const words = useWords();
   const state = useValue(importing);
   const { step, fileName, lines, filter, failure, excluded, folder } = state;
+  // Then the page is about that account only.
+  const isAccountBusy = useValue(accountImport).step !== "form";
   useRestoreFocus(step);
   useEffect(() => {
     void previewLinkedList();
@@ -134,12 +138,17 @@ export function ImportView() {
       </div>
       {step === "choosing" && (
         <>
-          <p class="muted">
-            {words.import.lead} {words.import.textFileHint}
-          </p>
-          {failure && <ErrorMessage text={failure} />}
-          <FilePicker />
-          <ExportGuides />
+          {!isAccountBusy && (
+            <>
+              <p class="muted">
+                {words.import.lead} {words.import.textFileHint}
+              </p>
+              {failure && <ErrorMessage text={failure} />}
+              <FilePicker />
+              <ExportGuides />
+            </>
+          )}
+          <AccountImport />
         </>
       )}
       {step === "reading" && (

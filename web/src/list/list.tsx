@@ -254,6 +254,10 @@ function EmptyList() {
           <Icon name="add" />
           {list.addFeeds}
         </a>
+        <a class="button" href="#move">
+          <Icon name="move" />
+          {list.moveHere}
+        </a>
       </p>
     </section>
   );

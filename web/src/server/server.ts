@@ -32,6 +32,8 @@ const SHOW_LAST_USER_AFTER_MS = 4_000;
 /** A request may wait until the user has signed in; each attempt has its own timeout. The maximum delay of a timer. */
 export const NO_TIMEOUT = 2 ** 31 - 1;
 
+const EVENT_STREAMS = /\/v1\/(?:events|account-imports)(?:\?|$)/;
+
 let isUnloading = false;
 addEventListener("pagehide", () => {
   isUnloading = true;
@@ -59,7 +61,7 @@ export async function fetchOnce(url: string, init: RequestInit): Promise<Respons
   }
   const signals = init.signal ? [init.signal] : [];
   // The client itself detects a stalled event stream.
-  if (!url.endsWith("/v1/events")) signals.push(AbortSignal.timeout(REQUEST_TIMEOUT_MS));
+  if (!EVENT_STREAMS.test(url)) signals.push(AbortSignal.timeout(REQUEST_TIMEOUT_MS));
   const response = await fetch(url, { ...init, signal: AbortSignal.any(signals), keepalive: isUnloading });
   if (isBlocked(response)) connectionProblem.set("blocked");
   else if (response.status < 500 && response.status !== 429) connectionProblem.set(undefined);

@@ -45,6 +45,8 @@ function readView(): ViewName {
   if (name === "removed" || name === "duplicates" || name === "links" || name === "alerts") return name;
   // With the secret of a link, whose list is shown as an import.
   if (name.startsWith("import=")) return "import";
+  // A part of the view.
+  if (name === "move") return "import";
   if (name === "people" && accountMode !== "off") return "people";
   return Object.hasOwn(MENU, name) ? (name as keyof typeof MENU) : "list";
 }
