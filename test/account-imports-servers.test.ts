@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import type { ServerResponse } from "node:http";
 import { createServer as createSecureServer } from "node:https";
 import { type AddressInfo, createServer } from "node:net";
@@ -34,7 +34,7 @@ async function start(importLimits: object = {}, environment: Readonly<Record<str
   };
   const actions = async () => (await server.call("GET", "/api/2/episodes/x.json?since=0")).json.actions;
   const feeds = async () => (await server.call("GET", "/subscriptions/x.json")).json as { url: string }[];
-  return { importFrom, actions, feeds, log: server.log };
+  return { importFrom, actions, feeds, log: server.log, databaseUrl: server.databaseUrl };
 }
 
 const shared = await start();
@@ -214,6 +214,12 @@ test("account import: the first request has no password, and no other host gets 
   const passwords = other.requests.map(({ authorization }) => authorization !== undefined);
   assert.deepEqual(passwords.slice(0, 2), [false, true]);
   for (const { url, body } of other.requests) assert.ok(!url.includes("correct") && !body.includes("correct"));
+  const file = /^file:(.*)/.exec(shared.databaseUrl)?.[1];
+  assert.ok(file === undefined || existsSync(file), file);
+  for (const each of file === undefined ? [] : [file, `${file}-wal`])
+    if (existsSync(each))
+      for (const secret of [ANN.password, btoa(`ann:${ANN.password}`)])
+        assert.ok(!readFileSync(each).includes(secret), each);
   const elsewhere = await startOther({ "*": status(200) });
   const location = `${elsewhere.url.replace("127.0.0.1", "127.0.0.2")}/gpodder`;
   const moved = await startOther({

@@ -229,6 +229,7 @@ export class AccountImports {
       const hasPlace = this.#running < MAX_IMPORTS;
       if (hasPlace && state.kind === "allowed") return state;
       const allowed = hasPlace && state.kind === "pending" ? await pollLogin(server, state) : undefined;
+      // Even if the client has disconnected meanwhile: the app password is deleted then.
       if (allowed !== undefined) return allowed;
       if (this.#options.clock() >= expiresAt) throw new ImportFailed({ code: "import-login-expired" });
       if (performance.now() + POLL_MS > end) throw new ImportFailed({ code: "import-login-pending" });

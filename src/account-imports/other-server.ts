@@ -1,4 +1,10 @@
-import type { ServiceCaller, ServiceItems, ServiceOutcome, ServiceRequest } from "../podcasts/read/service.ts";
+import type {
+  ServiceCaller,
+  ServiceFailure,
+  ServiceItems,
+  ServiceRequest,
+  ServiceResponse,
+} from "../podcasts/read/service.ts";
 import { type Address, serverOf, writeAddress } from "./address.ts";
 import { ImportFailed, serverFailed, tooLarge } from "./failures.ts";
 
@@ -29,8 +35,8 @@ export const IMPORT_LIMITS: ImportLimits = {
   waitMs: 50_000,
 };
 
-/** How long to wait when something is tidied up on the other server. */
-const TIDY_MS = 10_000;
+/** For short requests that are not aborted. */
+const SHORT_MS = 10_000;
 
 export interface Credentials {
   readonly userName: string;
@@ -46,8 +52,6 @@ export interface OtherServerOptions {
   readonly requireAccess: () => void | Promise<void>;
 }
 
-type Response = Extract<ServiceOutcome, { readonly kind: "response" }>;
-
 interface RequestOptions {
   readonly method?: ServiceRequest["method"] | undefined;
   readonly headers?: Readonly<Record<string, string>>;
@@ -60,7 +64,7 @@ interface RequestOptions {
 
 /** What a probe without a password says about the API at a path. */
 export type Probe =
-  | { readonly kind: "open"; readonly response: Response }
+  | { readonly kind: "open"; readonly response: ServiceResponse }
   | { readonly kind: "sign-in-needed" }
   | { readonly kind: "absent"; readonly problem: ImportFailed | undefined };
 
@@ -95,7 +99,7 @@ export class OtherServer {
    * still the same below another one, that is where the server is.
    */
   async probe(address: Address, path: string, method: "GET" | "POST" = "GET"): Promise<Probe> {
-    const response = await this.#send(writeAddress(address) + path, { method }, this.#options.signal);
+    const response = await this.#send(writeAddress(address) + path, { method });
     const found = serverOf(new URL(response.url), path);
     if (response.redirect !== undefined) return { kind: "absent", problem: redirected(response.redirect, path) };
     if (found === undefined) return { kind: "absent", problem: undefined };
@@ -107,12 +111,9 @@ export class OtherServer {
   }
 
   /** Sends a request with the name and password. */
-  async request(path: string, options: RequestOptions = {}): Promise<Response> {
-    const response = await this.#send(
-      writeAddress(this.#address) + path,
-      { ...options, headers: { ...this.#authorization(), ...options.headers } },
-      this.#options.signal,
-    );
+  async request(path: string, options: RequestOptions = {}): Promise<ServiceResponse> {
+    const headers = { ...this.#authorization(), ...options.headers };
+    const response = await this.#send(writeAddress(this.#address) + path, { ...options, headers });
     if (response.redirect !== undefined) throw redirected(response.redirect, path);
     this.#session ??= this.#credentials && response.session;
     return response;
@@ -123,16 +124,22 @@ export class OtherServer {
     return requireDocument(await this.request(path, options));
   }
 
-  /** Sends a request without a name and password to a path below the server's origin; it does not count. */
-  sendToOrigin(path: string, options: RequestOptions): Promise<Response> {
-    return this.#send(this.#address.origin + path, options, this.#options.signal, false);
+  /**
+   * Sends a request without a name and password to a path below the server's origin. It does not count, and is not aborted,
+   * so that a password in the response is not lost.
+   */
+  async sendToOrigin(path: string, options: RequestOptions): Promise<ServiceResponse> {
+    this.#options.signal.throwIfAborted();
+    const { responseBytes: bytes, responseMs } = this.#options.limits;
+    const limits = { bytes, timeoutMs: Math.min(SHORT_MS, responseMs) };
+    return this.#call(this.#address.origin + path, options, limits, new AbortController().signal);
   }
 
   /** Tidies up; whether that works makes no difference. */
   async tidy(path: string, method: "POST" | "DELETE", headers: Readonly<Record<string, string>> = {}): Promise<void> {
     const url = writeAddress(this.#address) + path;
     const own = { ...this.#authorization(), ...headers };
-    const request = { url, method, headers: own, members: [], maxBytes: MIB, timeoutMs: TIDY_MS };
+    const request = { url, method, headers: own, members: [], maxBytes: MIB, timeoutMs: SHORT_MS };
     await this.#options.service.call(request, async () => undefined, new AbortController().signal);
   }
 
@@ -143,19 +150,27 @@ export class OtherServer {
     return { authorization, ...(this.#session === undefined ? {} : { cookie: `sessionid=${this.#session}` }) };
   }
 
-  async #send(
-    url: string,
-    { members = [], onItems, ...request }: RequestOptions,
-    signal: AbortSignal,
-    isCounted = true,
-  ): Promise<Response> {
-    const { service, limits, requireAccess } = this.#options;
+  async #send(url: string, options: RequestOptions): Promise<ServiceResponse> {
+    const { limits, signal } = this.#options;
     signal.throwIfAborted();
-    await requireAccess();
-    if (isCounted) this.#requests += 1;
+    this.#requests += 1;
     if (this.#requests > limits.requests) throw tooLarge("requests");
     const left = limits.bytes - this.#bytes;
     if (left <= 0) throw tooLarge("bytes");
+    const own = { bytes: Math.min(limits.responseBytes, left), timeoutMs: limits.responseMs };
+    const response = await this.#call(url, options, own, signal);
+    this.#bytes += response.bytes;
+    return response;
+  }
+
+  async #call(
+    url: string,
+    { members = [], onItems, ...request }: RequestOptions,
+    { bytes: maxBytes, timeoutMs }: { readonly bytes: number; readonly timeoutMs: number },
+    signal: AbortSignal,
+  ): Promise<ServiceResponse> {
+    const { service, limits, requireAccess } = this.#options;
+    await requireAccess();
     const stop = new AbortController();
     const take = async (items: ServiceItems) => {
       try {
@@ -164,22 +179,17 @@ export class OtherServer {
         stop.abort(error);
       }
     };
-    const maxBytes = Math.min(limits.responseBytes, left);
-    const outcome = await service.call(
-      { ...request, url, members, maxBytes, timeoutMs: limits.responseMs },
-      take,
-      AbortSignal.any([signal, stop.signal]),
-    );
-    signal.throwIfAborted();
-    stop.signal.throwIfAborted();
-    if (outcome.kind === "failed") throw toFailure(outcome.reason, left < limits.responseBytes);
-    if (isCounted) this.#bytes += outcome.bytes;
-    return outcome;
+    const ended = AbortSignal.any([signal, stop.signal]);
+    const outcome = await service.call({ ...request, url, members, maxBytes, timeoutMs }, take, ended);
+    ended.throwIfAborted();
+    if (outcome.kind === "response") return outcome;
+    this.#options.signal.throwIfAborted();
+    throw toFailure(outcome.reason, maxBytes < limits.responseBytes);
   }
 }
 
 /** Throws unless the response is a JSON document. */
-export function requireDocument({ status, document }: Response): unknown {
+export function requireDocument({ status, document }: ServiceResponse): unknown {
   if (status === 401 || status === 403) throw new ImportFailed({ code: "import-sign-in-failed" });
   if (status !== 200) throw serverFailed({ kind: "status", status });
   if (document === undefined) throw serverFailed({ kind: "malformed" });
@@ -198,7 +208,7 @@ function redirected(target: string, path: string): ImportFailed {
   return serverFailed({ kind: "redirect", address });
 }
 
-function toFailure(reason: Extract<ServiceOutcome, { readonly kind: "failed" }>["reason"], isLast: boolean) {
+function toFailure(reason: ServiceFailure["reason"], isLast: boolean): ImportFailed {
   switch (reason) {
     case "not-public":
       return new ImportFailed({ code: "import-address-private" });

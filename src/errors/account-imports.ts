@@ -23,7 +23,7 @@ export const ACCOUNT_IMPORT_ERRORS = {
       "The other server rejected the sign-in. Check the user name and password; some servers need an app password or token.",
   },
   "import-server-failed": { ...refused, detail: "{reason}." },
-  "import-too-large": { ...refused, detail: "{reason}. Nothing more can be imported from it this way." },
+  "import-too-large": { ...refused, detail: "{reason}." },
   "import-login-expired": {
     ...refused,
     detail: "This login has expired, was already used or belongs to another account or address. Start it again.",

@@ -144,11 +144,13 @@ function describeProblem(problem: ServerProblem): string {
   }
 }
 
+const OPML_INSTEAD = "To import the subscriptions alone, export them there as an OPML file";
+
 const LIMIT_TEXTS: Readonly<Record<ImportLimit, string>> = {
-  response: "A response of the other server is longer than 64 MiB",
-  bytes: "The other server sends more than 256 MiB in total",
-  requests: "Reading the account takes more than 1,000 requests",
-  subscriptions: "The account has more than 50,000 subscriptions",
-  actions: "The account has more than 200,000 episode actions",
-  time: "The import takes longer than 10 minutes. What was added so far is kept",
+  response: `A response of the other server is longer than 64 MiB. ${OPML_INSTEAD}`,
+  bytes: `The other server sends more than 256 MiB in total. ${OPML_INSTEAD}`,
+  requests: `Reading the account takes more than 1,000 requests. ${OPML_INSTEAD}`,
+  subscriptions: "The account has more than 50,000 subscriptions. Remove some there, then try again",
+  actions: `The account has more than 200,000 episode actions. ${OPML_INSTEAD}`,
+  time: "The import took longer than 10 minutes. What was added so far is kept; try again when the other server is less busy",
 };
