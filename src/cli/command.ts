@@ -7,6 +7,7 @@ export const OPTIONS = {
   quiet: ["", "Print only results and errors"],
   "env-file": ["FILE", "Read settings from a file with NAME=VALUE lines; the environment takes precedence"],
   removed: ["", "List recently removed subscriptions instead of current ones"],
+  since: ["", "Also undo everything that came later"],
   find: [
     "",
     "Treat each URL as a web page and subscribe to its first feed; needs --server, because the server fetches the page",

@@ -93,6 +93,36 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (terminal, options, urlsOrIds) =>
       (await import("./subscriptions.ts")).remove(terminal, locationOf(options), urlsOrIds, options.yes === true),
   },
+  history: {
+    operands: ["[ID...]"],
+    options: ["json", ...LOCATION],
+    summary:
+      "List who changed the list, newest first: id, time, numbers of added, updated and removed subscriptions, author; with ids, what was changed",
+    examples: [
+      ["earmark history", 'Find the change set to undo; "large" marks an app that changed more than half of the list'],
+      ["earmark history 57", "List what change set 57 changed: action, id, feed URL, title"],
+    ],
+    run: async (terminal, options, ids) =>
+      (await import("./history.ts")).showHistory(terminal, locationOf(options), ids, options.json === true),
+  },
+  undo: {
+    operands: ["ID"],
+    options: ["since", "dry-run", "yes", ...LOCATION],
+    summary: "Undo a change set; with --since, take the list back to before it",
+    examples: [
+      ["earmark undo 57 --dry-run", "Show what would be restored, removed and changed back"],
+      [
+        "earmark undo 57 --since",
+        "Undo this change set and all later ones; prompts for confirmation unless --yes is given",
+      ],
+    ],
+    run: async (terminal, options, [id = ""]) =>
+      (await import("./history.ts")).undo(terminal, locationOf(options), id, {
+        since: options.since === true,
+        dryRun: options["dry-run"] === true,
+        isConfirmed: options.yes === true,
+      }),
+  },
   rename: {
     operands: ["URL|ID", "TITLE"],
     options: [...LOCATION],

@@ -3,7 +3,7 @@ import { type AccountImports, createAccountImports } from "../../client/src/acco
 import { createFeedSearch, type FindFeeds } from "../../client/src/feed-search.ts";
 import { type Client, type ClientOptions, createClient } from "../../client/src/index.ts";
 import { Accounts } from "../accounts/accounts.ts";
-import { LOCAL_USER, type UserId } from "../accounts/caller.ts";
+import { BY_COMMAND, LOCAL_USER, type UserId } from "../accounts/caller.ts";
 import type { Server } from "../http/server.ts";
 import { isUuidLike } from "../jsonapi/document.ts";
 import { readFeedUrl } from "../lists/feed-url.ts";
@@ -101,6 +101,7 @@ async function openLocalList(
       },
       store,
       localUser: user,
+      localAuthor: BY_COMMAND,
       metrics: undefined,
       logStream: createTextLog(stderr),
       clock: now,

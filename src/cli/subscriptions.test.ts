@@ -65,6 +65,36 @@ for (const engine of ENGINES) {
       assert.equal((await earmark("list")).stdout, "");
     });
 
+    test("history, undo: a removal → listed with its author, previewed, undone", async () => {
+      const { earmark } = await start(engine);
+      const urls = ["https://a.example/1", "https://a.example/2"];
+      await earmark("add", ...urls);
+      await earmark("remove", urls[0] ?? "", "--yes");
+      const [set] = lines(await earmark("history", "--json")).map((line) => JSON.parse(line));
+      const by = { "a server": "page", "a server with accounts": "token" }[engine as string] ?? "command";
+      assert.deepEqual([set.by, set.added, set.updated, set.removed, set.marks], [by, 1, 0, 0, []]);
+      assert.match(lines(await earmark("history"))[0] ?? "", /^1\t20\d\d-[\d:.TZ-]+\t\+1 ~0 -0\t/);
+      assert.match((await earmark("history", set.id)).stdout, /^added\t[0-9a-f-]{36}\thttps:\/\/a\.example\/2\n$/);
+      const preview = await earmark("undo", set.id, "--since", "--dry-run");
+      assert.equal(preview.code, 0);
+      assert.match(preview.stderr, /Dry run: 0 subscriptions would be restored, 1 removed, 0 changed back; nothing/);
+      assert.equal((await earmark("undo", set.id)).code, 64, "no terminal to ask for confirmation");
+      assert.equal(lines(await earmark("list")).length, 1);
+      const done = await earmark("undo", set.id, "--yes");
+      assert.equal(done.code, 0, done.stderr);
+      const [, undo] = /To undo this: earmark undo (\d+)/.exec(done.stderr) ?? [];
+      assert.equal((await earmark("list")).stdout, "");
+      assert.match((await earmark("history")).stdout, /\tundone\n/);
+      assert.equal((await earmark("undo", undo ?? "", "--yes")).code, 0);
+      assert.equal(lines(await earmark("list")).length, 1);
+      const again = await earmark("undo", undo ?? "", "--yes");
+      assert.equal(again.code, 1);
+      assert.match(again.stderr, /nothing left to undo/);
+      const unknown = await earmark("undo", "999", "--yes");
+      assert.equal(unknown.code, 1);
+      assert.match(unknown.stderr, /There is no change set 999\. See: earmark history/);
+    });
+
     test("rename, move: by feed URL or id → shown by list, cleared by empty values", async () => {
       const { earmark } = await start(engine);
       const url = "https://named.example/1";

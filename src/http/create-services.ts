@@ -3,7 +3,7 @@ import { AccountImports } from "../account-imports/account-imports.ts";
 import type { ImportLimits } from "../account-imports/other-server.ts";
 import { Accounts } from "../accounts/accounts.ts";
 import { Administration } from "../accounts/administration.ts";
-import { LOCAL_USER, type UserId } from "../accounts/caller.ts";
+import { type Author, BY_PAGE, LOCAL_USER, type UserId } from "../accounts/caller.ts";
 import type { MonotonicClock } from "../accounts/rate-limits.ts";
 import { Signatures } from "../accounts/signatures.ts";
 import { AppSignIn } from "../apps/sign-in.ts";
@@ -36,6 +36,8 @@ export interface ServerOptions {
   readonly version?: string;
   /** Whose list a server without accounts serves. */
   readonly localUser?: UserId;
+  /** Who changes the list without accounts: the page unless given. */
+  readonly localAuthor?: Author;
 }
 
 /** Creates what the handlers of a server share. */
@@ -45,7 +47,8 @@ export function createServices(
   readPeer: ReadPeer,
   readProxyUser: ReadProxyUser,
 ): Services {
-  const { config, store, metrics, clock, limiterClock, importLimits, version = "0", localUser = LOCAL_USER } = options;
+  const { config, store, metrics, clock, limiterClock, importLimits, version = "0" } = options;
+  const { localUser = LOCAL_USER, localAuthor = BY_PAGE } = options;
   const hub = new EventHub({ store, maxStreams: config.limits.maxStreams, ...metrics?.watchStreams(() => hub.size) });
   const onFetch = metrics?.watchFetches((at) => store.podcasts.counts(at), clock);
   const scheduler = config.fetch && createScheduler(config.fetch, { store, version, clock, log, onFetch });
@@ -75,7 +78,7 @@ export function createServices(
   const administration = accounts && new Administration(store.administration, accounts);
   const authenticate =
     accounts === undefined || administration === undefined || config.accounts === undefined
-      ? createLocalAuthentication(localUser, clock, config.metricsToken)
+      ? createLocalAuthentication(localUser, localAuthor, clock, config.metricsToken)
       : createAuthentication({
           accounts,
           administration,

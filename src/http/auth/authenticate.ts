@@ -22,13 +22,14 @@ const NO_LIMITS = { spend: () => undefined, spendRequests: () => undefined, requ
 /** Without accounts every request belongs to the same user. */
 export function createLocalAuthentication(
   user: UserId,
+  author: Author,
   clock: () => Date,
   metricsToken: string | undefined,
 ): Authenticate {
   const requireMetricsToken = createMetricsCheck(metricsToken);
   const localPrincipal: Principal = {
     ...asUser(user),
-    author: BY_PAGE,
+    author,
     credential: undefined,
     get authenticatedAt() {
       return clock();
