@@ -81,12 +81,13 @@ const ALLOWED: Readonly<Record<string, string>> = {
     preact/hooks`,
   "web/src/list": BELOW_VIEWS,
   "web/src/podcasts": `${BELOW_VIEWS} web/src/list`,
+  "web/src/listening": `${BELOW_VIEWS} web/src/list web/src/podcasts`,
   "web/src/import": `${BELOW_VIEWS} web/src/list`,
   "web/src/apps": BELOW_VIEWS,
   "web/src/accounts": `${BELOW_VIEWS} web/src/apps web/src/list`,
   "web/src/links": `${BELOW_VIEWS} web/src/list`,
   "web/src/alerts": `${BELOW_VIEWS} web/src/list`,
-  "web/src/shell": `${BELOW_VIEWS} web/src/accounts web/src/alerts web/src/links web/src/apps web/src/import web/src/list web/src/podcasts`,
+  "web/src/shell": `${BELOW_VIEWS} web/src/accounts web/src/alerts web/src/links web/src/apps web/src/import web/src/list web/src/listening web/src/podcasts`,
   "web/src/main.tsx": "web/src/accounts web/src/server web/src/shell web/src/styles web/src/words preact",
 };
 

@@ -12,6 +12,10 @@ const SOURCE = new URL("../web/src/", import.meta.url);
 
 /** Texts that are the same in these languages as in English. */
 const SAME: Readonly<Record<string, readonly string[]>> = {
+  Podcast: ["de", "es", "fr"],
+  "{n} min": ["es", "fr"],
+  "{n} h": ["es", "fr"],
+  "{h} h {m} min": ["es", "fr"],
   API: ["de", "es", "fr", "zh"],
   App: ["de"],
   Link: ["de"],

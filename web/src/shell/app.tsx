@@ -19,6 +19,7 @@ const loadAdd = () => import("../import/add.tsx");
 const loadImport = () => import("../import/import.tsx");
 const MENU = {
   list: () => <ListView loadPodcastComponents={() => import("../podcasts/list-features.tsx")} />,
+  listening: lazyView(async () => (await import("../listening/listening.tsx")).ListeningView),
   add: lazyView(async () => (await loadAdd()).AddView),
   import: lazyView(async () => (await loadImport()).ImportView),
   apps: lazyView(async () => (await import("../apps/apps.tsx")).AppsView),
@@ -40,7 +41,8 @@ type ViewName = keyof typeof VIEWS;
 /** The view is in the URL's fragment, so that "back" works and the server needs only one page. */
 function readView(): ViewName {
   if (accountMode !== "off" && appLoginId.value !== undefined) return "appLogin";
-  const name = location.hash.slice(1);
+  // What follows a question mark is for the view.
+  const [name = ""] = location.hash.slice(1).split("?", 1);
   if (name === "account" && accountMode === "off") return "list";
   if (name === "removed" || name === "duplicates" || name === "links" || name === "alerts") return name;
   // With the secret of a link, whose list is shown as an import.

@@ -6,6 +6,7 @@ import { announce, focusContent, showNotice } from "./notices.ts";
 /** Paths in a 24×24 view box. */
 const ICONS = {
   list: "M4 6h16M4 12h16M4 18h10",
+  listening: "M4 15v-3a8 8 0 0 1 16 0v3M4 15h3v5H5a1 1 0 0 1-1-1zm13 0h3v4a1 1 0 0 1-1 1h-2z",
   add: "M12 5v14M5 12h14",
   import: "M12 4v11m-4-4 4 4 4-4M5 20h14",
   export: "M12 15V4m-4 4 4-4 4 4M5 20h14",
