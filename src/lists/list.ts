@@ -40,8 +40,8 @@ export interface List<Key> {
   replace(old: Item<Key>, item: Item<Key>): void;
   /** Deletes the item. */
   delete(item: Item<Key>): void;
-  /** Records, under the list's current sequence number, that the item was removed or got another feed. */
-  recordRemoval(item: Item<Key>, at: number): void;
+  /** Records, under the list's current sequence number, that the item was removed, and which app did that, if any. */
+  recordRemoval(item: Item<Key>, at: number, client: string | undefined): void;
 }
 
 /** A change with its keys as the engine represents them. */
@@ -277,24 +277,24 @@ function removeFeed<Key>(
   const item = list.findByFeed(effect === undefined ? feed : list.keyOf(effect.feed));
   if (item === undefined) return NOTHING;
   if (list.history.isGuarded(item)) return { kind: "conflict", code: "already-subscribed", existingId: item.id };
-  if (moves === undefined) return remove(list, item, at);
+  if (moves === undefined) return remove(list, item, at, client);
   const isEcho = effect === undefined && client !== undefined && moves.isEcho(client, list.textOf(feed));
   if (isEcho || effect?.kind === "offer") return { kind: "conflict", code: "already-subscribed", existingId: item.id };
-  return effect?.kind === "move" ? rename(list, moves, item, effect.to, "yes") : remove(list, item, at);
+  return effect?.kind === "move" ? rename(list, moves, item, effect.to, "yes") : remove(list, item, at, client);
 }
 
-function remove<Key>(list: List<Key>, item: Item<Key>, at: number): ChangeResult<Key> {
-  deleteItem(list, item, at);
+function remove<Key>(list: List<Key>, item: Item<Key>, at: number, client?: string): ChangeResult<Key> {
+  deleteItem(list, item, at, client);
   const { title, folders } = item;
   list.moves?.removed(list.textOf(item.feed), { id: toUuid(list.textOf(item.id)), title, folders });
   return toResult(item);
 }
 
-function deleteItem<Key>(list: List<Key>, item: Item<Key>, at: number): void {
+function deleteItem<Key>(list: List<Key>, item: Item<Key>, at: number, client?: string): void {
   list.sequence += 1;
   list.total -= 1;
   list.delete(item);
-  list.recordRemoval(toRecorded(item), at);
+  list.recordRemoval(toRecorded(item), at, client);
   list.history.removed(item);
 }
 
@@ -526,7 +526,12 @@ export class MemoryList implements List<string> {
   readonly inserted = new Map<number, Item<string>>();
   /** Sequence numbers of stored items that are deleted or replaced. */
   readonly deleted: number[] = [];
-  readonly removals: { readonly sequence: number; readonly item: Item<string>; readonly at: number }[] = [];
+  readonly removals: {
+    readonly sequence: number;
+    readonly item: Item<string>;
+    readonly at: number;
+    readonly client: string | undefined;
+  }[] = [];
   readonly #byId = new Map<string, Item<string>>();
   readonly #byFeed = new Map<string, Item<string>>();
   readonly #gone = new Set<string>();
@@ -583,8 +588,8 @@ export class MemoryList implements List<string> {
     this.#remove(item);
   }
 
-  recordRemoval(item: Item<string>, at: number): void {
-    this.removals.push({ sequence: this.sequence, item, at });
+  recordRemoval(item: Item<string>, at: number, client: string | undefined): void {
+    this.removals.push({ sequence: this.sequence, item, at, client });
   }
 
   #add(item: Item<string>): void {

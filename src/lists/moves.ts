@@ -83,7 +83,7 @@ export interface MovesState {
   readonly refused: readonly RefusedMove[];
   readonly progress: readonly Progress[];
   readonly uploaded: readonly Uploaded[];
-  /** Listed feeds that were removed, and added again, when some client's last poll had begun at the earliest. */
+  /** Listed feeds that others had removed before some client's last poll, and that were added again after it had begun. */
   readonly readded: readonly { readonly client: string; readonly feed: string }[];
 }
 

@@ -397,6 +397,7 @@ export const MIGRATIONS: readonly string[] = [
 
   alter table earmark.lists add column history text;
   alter table earmark.removals add column subscribed_at bigint;
+  alter table earmark.removals add column client text;
   insert into earmark.change_sets (user_id, sequence, last_sequence, started_at, ended_at, kind, name, author, act, total, added,
       updated, removed, undoes, scope)
     select user_id, min(sequence), max(sequence), min(removed_at), max(removed_at), 'unknown', '', '', '', 0, 0, 0,

@@ -398,9 +398,11 @@ async function write(
   if (removals.length > 0) {
     send(
       `insert into earmark.removals
-         (user_id, written_by, sequence, id, removed_at, added_sequence, feed_url, subscribed_at, ${DETAIL_COLUMNS})
+         (user_id, written_by, sequence, id, removed_at, added_sequence, feed_url, subscribed_at, client,
+           ${DETAIL_COLUMNS})
        select l.user_id, $2::bigint, given.* from earmark.lists as l cross join
-         unnest($3::bigint[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[], ${detailArrays(9)})
+         unnest($3::bigint[], $4::uuid[], $5::bigint[], $6::bigint[], $7::text[], $8::bigint[], $9::text[],
+           ${detailArrays(10)})
            as given
        where l.user_id = $1`,
       writeId,
@@ -410,6 +412,7 @@ async function write(
       removals.map(({ item }) => item.sequence),
       removals.map(({ item }) => item.feedUrl),
       removals.map(({ item }) => item.subscribedAt),
+      removals.map(({ client = null }) => client),
       ...DETAIL_NAMES.map((name) => removals.map(({ item }) => item[name])),
     );
   }

@@ -68,6 +68,7 @@ export const TABLES: readonly Table[] = [
       ["feed_url", "text"],
       ...DETAIL_COLUMNS,
       ["subscribed_at", "number"],
+      ["client", "text"],
     ],
     keyColumns: 2,
     deletion: "in-steps",

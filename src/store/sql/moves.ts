@@ -198,33 +198,36 @@ export function* readMoves(user: UserId, { feeds, isOnlyUrls, client, removed }:
     ),
   );
   const from = progress.find((each) => each.client === client)?.from;
-  const readded = from === undefined ? [] : yield* findReadded(user, from, removed);
+  const readded = client === undefined || from === undefined ? [] : yield* findReadded(user, client, from, removed);
   return {
     urls,
     holdings,
     refused,
     progress,
     uploaded: uploaded.map((row) => ({ ...row, feed: digitsOf(row.feed) })),
-    readded: client === undefined ? [] : readded.map((feed) => ({ client, feed })),
+    readded: readded.map((feed) => ({ client: client ?? "", feed })),
   };
 }
 
-/** Those of the feeds that were added after a sequence number and removed until then. */
-function* findReadded(user: UserId, from: number, removed: MovesScope["removed"]): Work<string[]> {
+/** Those of the feeds that were added after a sequence number, and removed until then by others than the client. */
+function* findReadded(user: UserId, client: string, from: number, removed: MovesScope["removed"]): Work<string[]> {
   const later = removed.filter(({ sequence }) => sequence > from);
   if (later.length === 0) return [];
-  const sql = "select id, feed_url from earmark.removals where user_id = $1 and sequence <= $2 and";
+  const sql = `select id, feed_url from earmark.removals
+    where user_id = $1 and sequence <= $2 and (client is null or client <> $3) and`;
   const [byId, byUrl] = yield* together(
     all<{ id: unknown; feed_url: string }>(
-      `${sql} id = any($3)`,
+      `${sql} id = any($4)`,
       user,
       from,
+      client,
       later.map(({ id }) => key(id)),
     ),
     all<{ id: unknown; feed_url: string }>(
-      `${sql} feed_url = any($3)`,
+      `${sql} feed_url = any($4)`,
       user,
       from,
+      client,
       later.map(({ feedUrl }) => feedUrl),
     ),
   );

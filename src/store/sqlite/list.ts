@@ -83,8 +83,9 @@ export class ListWriter {
       where user_id = ? and sequence = ?`);
     this.delete = prepare("delete from subscriptions where user_id = ? and sequence = ?");
     this.recordRemoval = prepare(
-      `insert into removals (user_id, sequence, id, removed_at, added_sequence, feed_url, subscribed_at, ${DETAIL_COLUMNS})
-       values (?, ?, ?, ?, ?, ?, ?, ${DETAIL_PLACES})`,
+      `insert into removals (user_id, sequence, id, removed_at, added_sequence, feed_url, subscribed_at, client,
+         ${DETAIL_COLUMNS})
+       values (?, ?, ?, ?, ?, ?, ?, ?, ${DETAIL_PLACES})`,
     );
     this.#readList = prepare(
       "select sequence, total, forgotten_sequence, has_moves, follows_moves, history from lists where user_id = ?",
@@ -247,10 +248,10 @@ class SqliteList implements List<Uint8Array> {
     this.#writer.delete.run(this.#user, sequence);
   }
 
-  recordRemoval(item: Item<Uint8Array>, at: number): void {
+  recordRemoval(item: Item<Uint8Array>, at: number, client: string | undefined): void {
     const { sequence, id, feedUrl, subscribedAt } = item;
-    const { recordRemoval } = this.#writer;
-    recordRemoval.run(this.#user, this.sequence, id, at, sequence, feedUrl, subscribedAt, ...detailValues(item));
+    const own = [this.sequence, id, at, sequence, feedUrl, subscribedAt, client ?? null];
+    this.#writer.recordRemoval.run(this.#user, ...own, ...detailValues(item));
     this.hasRemoved = true;
   }
 }

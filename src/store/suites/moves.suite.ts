@@ -595,6 +595,15 @@ export function describeMoves(engine: string, store: Store): void {
       assert.deepEqual(await other.actions(), []);
     });
 
+    test("resends: an app removes a feed that was added again after its own removal → removed", async () => {
+      const { person, phone, list } = await start("phone");
+      await phone.upload({ remove: [A] });
+      await person.add(A);
+      assert.deepEqual(await phone.poll(), { add: [A], remove: [] });
+      await phone.upload({ remove: [A] });
+      assert.deepEqual(await list(), []);
+    });
+
     test("resends: a URL of a feed becomes another feed → apps get both, each with all actions", async () => {
       for (const isSighted of [true, false]) {
         const { person, server, phone, other } = await start("phone", "other");
