@@ -175,36 +175,42 @@ function stepsOf(
   since: number | undefined,
 ): Step[] {
   const condition = since === undefined ? {} : { unchangedSince: since };
-  const merges = mergesIn(removed, reverted);
-  const merged = new Set(merges.values());
-  const additions = restored
-    .toSorted((one, other) => one.place - other.place)
-    .map(({ item }) => ({ id: item.id, count: "restored", change: toAddition(item) }) as const);
+  const inOrder = restored.toSorted((one, other) => one.place - other.place).map(({ item }) => item);
   // What was merged into something that is to be removed must be independent of it first.
-  const own = new Map(removed.flatMap((item) => formerUrls(item).map((url) => [url, item.id] as const)));
-  const isSplit = ({ change }: (typeof additions)[number]) => own.has(change.feedUrl);
-  const splits = new Set(additions.filter(isSplit).map(({ change }) => own.get(change.feedUrl) ?? ""));
+  const owners = ownersOf(removed);
+  const [split = [], whole = []] = [true, false].map((is) => inOrder.filter((item) => owners.has(item.feedUrl) === is));
+  const prepared = new Set(split.map(({ feedUrl }) => owners.get(feedUrl) ?? ""));
+  // And the other way round: its URL was a former one of another.
+  const targets = ownersOf([...reverted, ...split]);
+  const mergeOf = ({ feedUrl }: PastItem) => {
+    const mergeInto = targets.get(feedUrl);
+    return mergeInto === undefined ? {} : { mergeInto };
+  };
+  const merged = new Set(removed.map(({ feedUrl }) => targets.get(feedUrl)));
+  const conditionOf = (id: string) => (prepared.has(id) || merged.has(id) ? {} : condition);
+  const add = (item: PastItem): Step => ({ id: item.id, count: "restored", change: toAddition(item) });
   return [
-    ...[...splits].map(
-      (id) => ({ id, count: "prepared", change: { kind: "update", id, former_feed_urls: [] } }) as const,
+    ...[...prepared].map(
+      (id): Step => ({ id, count: "prepared", change: { kind: "update", id, former_feed_urls: [] } }),
     ),
-    ...additions.filter(isSplit),
-    ...removed.map(({ id }) => {
-      const mergeInto = merges.get(id);
-      const merge = mergeInto === undefined ? {} : { mergeInto };
-      // Preparing it was a change.
-      return {
-        id,
-        count: "removed",
-        change: { kind: "remove", id, ...merge, ...(splits.has(id) ? {} : condition) },
-      } as const;
+    ...split.map(add),
+    ...removed.map((item): Step => {
+      const { id } = item;
+      return { id, count: "removed", change: { kind: "remove", id, ...mergeOf(item), ...conditionOf(id) } };
     }),
-    ...reverted.map((item) => {
-      const change = { ...toUpdate(item), ...(merged.has(item.id) ? {} : condition) };
-      return { id: item.id, count: "reverted", change } as const;
+    ...reverted.map((item): Step => {
+      return { id: item.id, count: "reverted", change: { ...toUpdate(item), ...conditionOf(item.id) } };
     }),
-    ...additions.filter((step) => !isSplit(step)),
+    ...split
+      .filter(({ id }) => merged.has(id))
+      .map((item): Step => ({ id: item.id, count: "prepared", change: toUpdate(item) })),
+    ...whole.map(add),
   ];
+}
+
+/** The subscriptions by their former URLs. */
+function ownersOf(items: readonly PastItem[]): Map<string, string> {
+  return new Map(items.flatMap((item) => formerUrls(item).map((url) => [url, item.id] as const)));
 }
 
 function formerUrls({ former_feed_urls }: PastItem): readonly string[] {
@@ -222,18 +228,6 @@ function reasonToSkip(
   if (state.kind === "present" && state.isAbsentAfter) return undefined;
   if (now === undefined) return "not-found";
   return Math.max(now.sequence, now.updateSequence) > since ? "changed-later" : undefined;
-}
-
-/** What is to be removed because its URL was a former one of another subscription: into which it is merged. */
-function mergesIn(removed: readonly PastItem[], reverted: readonly PastItem[]): Map<string, string> {
-  const owners = new Map<string, string>();
-  for (const item of reverted) for (const url of formerUrls(item)) owners.set(url, item.id);
-  return new Map(
-    removed.flatMap(({ id, feedUrl }) => {
-      const owner = owners.get(feedUrl);
-      return owner === undefined ? [] : [[id, owner] as const];
-    }),
-  );
 }
 
 function toAddition(item: PastItem): Addition {

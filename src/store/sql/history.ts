@@ -10,6 +10,7 @@ import type {
   RemovedItem,
   StoredEdit,
 } from "../../lists/history-store.ts";
+import { KEPT_CHANGES } from "../../lists/list.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import {
   all,
@@ -86,9 +87,10 @@ export function* writeHistory<Key>(
     const values = DETAIL_NAMES.map((name) => details[name]);
     return [user, sequence, key(textOf(id)).digits, at, size, feedUrl, subscribedAt, ...values];
   });
+  const latest = ended.at(-1)?.last ?? 0;
   yield* together(
     insertValues("change_sets", SET_COLUMNS, newSets, false),
-    ended.length === 0 ? nothing() : forgetSets(user),
+    latest <= KEPT_CHANGES ? nothing() : forgetSets(user, latest),
     insertValues("edits", EDIT_COLUMNS, newEdits, false),
     edits.length === 0 || forgotten === 0
       ? nothing()
@@ -96,13 +98,10 @@ export function* writeHistory<Key>(
   );
 }
 
-/** Sets whose removals are all forgotten. */
-function forgetSets(user: UserId): Work<number> {
-  return run(
-    `delete from earmark.change_sets where user_id = $1
-       and last_sequence <= (select forgotten_sequence from earmark.lists where user_id = $1)`,
-    user,
-  );
+/** Like removals, sets are kept among a list's latest changes. */
+function forgetSets(user: UserId, last: number): Work<number> {
+  const sql = "delete from earmark.change_sets where user_id = $1 and sequence <= $2 and last_sequence <= $2";
+  return run(sql, user, last - KEPT_CHANGES);
 }
 
 /** How much is left when the oldest edits lose their values. */

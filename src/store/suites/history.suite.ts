@@ -23,7 +23,7 @@ export function describeHistory(engine: string, store: Store): void {
     const user: UserId = users;
     let now = START;
     const change = async (author: Author, ...changes: Change[]) => {
-      const caller = { ...asUser(user), maxSubscriptions: 10_000, author };
+      const caller = { ...asUser(user), maxSubscriptions: 100_000, author };
       return (await store.change(caller, changes, new Date(now))).outcomes;
     };
     const add = (author: Author, from: number, count = 1) =>
@@ -44,7 +44,7 @@ export function describeHistory(engine: string, store: Store): void {
     const titles = async () => (await list()).map(({ id, title }) => [Number.parseInt(id.slice(-12), 16), title]);
     const undoSet = async (set: ChangeSet | undefined, scope: Scope, dryRun = false) => {
       assert.ok(set !== undefined);
-      const caller = { ...asUser(user), maxSubscriptions: 10_000, author: BY_PAGE };
+      const caller = { ...asUser(user), maxSubscriptions: 100_000, author: BY_PAGE };
       const done = await undo(store, caller, set.first, { scope, dryRun, now: new Date(now) });
       return done ?? assert.fail("no such set");
     };
@@ -324,7 +324,21 @@ export function describeHistory(engine: string, store: Store): void {
       await undoSet(added, "this");
       assert.deepEqual(await titles(), []);
       await store.history.forget(new Date(START + 10 * MINUTE));
-      assert.equal((await store.history.page(user, { offset: 0, size: 9 })).total, 3);
+      assert.equal((await store.history.page(user, { offset: 0, size: 9 })).total, 4);
+    });
+
+    test("history: more than 10,000 changes → the sets before are forgotten", { timeout: 120_000 }, async () => {
+      const { user, add, sets, wait } = newScene();
+      await add(BY_PAGE, 1);
+      wait(20 * MINUTE);
+      for (let from = 2; from < 10_002; from += 1_000) await add({ ...PHONE, act: "x" }, from, 1_000);
+      assert.equal((await sets()).length, 2);
+      await add(DESK, 20_000);
+      assert.deepEqual(
+        (await sets()).map(({ added }) => added),
+        [1, 10_000],
+      );
+      assert.equal(await store.history.find(user, 1), undefined);
     });
 
     test("edits: more than 16 MiB of old values → the oldest updates cannot be undone", {
