@@ -8,12 +8,13 @@ import { fileURLToPath } from "node:url";
 import { createClient, openReplica, type Replica } from "../client/src/index.ts";
 import { fileStorage } from "../client/src/node.ts";
 import { cleanEnvironment, type RunningServer, start } from "../test/support/process.ts";
+import { SEED } from "../test/support/properties.ts";
 import { randomFrom } from "../test/support/replica-runs.ts";
 import { temporaryFolder } from "../test/support/server.ts";
 
 /** RUNS=30 takes a few minutes. */
 const runs = Number(process.env["RUNS"] ?? 1);
-const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
+const seed = SEED;
 console.log(`processes are killed with SEED=${seed}`);
 const KILLS = 6;
 const PROGRAM = fileURLToPath(new URL("../test/support/replica-device.ts", import.meta.url));

@@ -1,9 +1,18 @@
 import fc from "fast-check";
 
-/** Properties run with a seed that is printed, so that a failure can be repeated: SEED=… npm test. */
-const seed = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
-console.log(`properties run with SEED=${seed}`);
-fc.configureGlobal({ seed });
+/**
+ * What random choices begin with. The same every time, so that a test fails because of a change and not by chance; SEED=…
+ * or SEED=random makes others.
+ */
+export const SEED = readSeed(process.env["SEED"]);
+fc.configureGlobal({ seed: SEED });
+
+function readSeed(text = "1"): number {
+  if (text !== "random") return Number(text);
+  const seed = Date.now() % 2 ** 31;
+  console.log(`SEED=${seed}`);
+  return seed;
+}
 
 /** How often a property is tried: `few` times in `npm test`, or RUNS times. */
 export const runs = (few: number) => Number(process.env["RUNS"] ?? few);

@@ -1,10 +1,10 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { tellStory } from "../../../test/support/move-stories.ts";
+import { SEED } from "../../../test/support/properties.ts";
 import { createRandom } from "../../../test/support/random.ts";
 import type { Store } from "../shared/contract.ts";
 
-const SEED = Number(process.env["SEED"] ?? Date.now() % 2 ** 31);
 /** Stories that are told at once and share transactions; each has a user of its own. */
 const CONCURRENT_STORIES = 10;
 
