@@ -45,7 +45,10 @@ describe("account import", { concurrency: 2 }, () => {
 
     await t.test("account import: wrong password, no server → the reason, and the form stays filled in", async () => {
       await enter(page, old.url, old.name, "wrong");
-      await page.getByRole("alert").getByText(words.errors["import-sign-in-failed"]).waitFor();
+      const alert = page.getByRole("alert").getByText(words.errors["import-sign-in-failed"]);
+      await alert.waitFor();
+      const { height = 0 } = page.viewportSize() ?? {};
+      await until(async () => ((await alert.boundingBox())?.y ?? height) < height - 100, true);
       await field(page, words.address).fill("not an address");
       await button(page, words.preview).click();
       await page.getByRole("alert").getByText(words.errors["import-url-invalid"]).waitFor();

@@ -30,7 +30,7 @@ export async function importUser(terminal: Terminal, name: string, path: string,
     const now = terminal.context.now();
     const progress = terminal.progress();
     const { dryRun } = choices;
-    const result = await bringIn({ store }, asUser(user), belongingsOf(items, now), now, {
+    const result = await bringIn({ store }, asUser(user), await belongingsOf(items, now), now, {
       dryRun,
       onProgress: (soFar) => showProgress(progress, { stage: "writing", ...toCounts(soFar) }),
     }).finally(() => progress.end());

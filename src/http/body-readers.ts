@@ -20,6 +20,8 @@ const MAX_APP_VALUES = 3_200_000;
 
 /** More than an export has that is as long as it may be. */
 const MAX_EXPORT_VALUES = 4_000_000;
+/** It is twice as long as any other body. */
+const EXPORT_TIMEOUT_MS = 20_000;
 
 interface ReaderConfig {
   readonly maxOperations: number;
@@ -60,22 +62,27 @@ export function createBodyReaders({ limits, basePath }: Pick<Config, "limits" | 
     Math.max(limits.maxBodyBytes, MAX_ACTIONS_BYTES, MAX_EXPORT_BYTES),
   );
 
-  const parse = async (kind: string, { request, response, caller }: Call<unknown>, bytes: Buffer) => {
+  const parse = async (
+    kind: string,
+    { request, response, caller }: Call<unknown>,
+    bytes: Buffer,
+    timeoutMs?: number,
+  ) => {
     // Parsing takes time whatever the body contains, so it counts as at least one operation per KiB.
     const cost = Math.ceil(bytes.length / 1_024);
     caller.spend(cost);
     const isConnected = () => !response.destroyed;
-    const items = await parser.parse({ kind, bytes }, { owner: request.owner, isConnected });
+    const items = await parser.parse({ kind, bytes }, { owner: request.owner, isConnected }, timeoutMs);
     if (items.length > cost) caller.spend(items.length - cost);
     return items;
   };
 
   /** A short document is read at once. */
   const document =
-    <Item>(kind: string, read: (body: Buffer) => Item[]) =>
+    <Item>(kind: string, read: (body: Buffer) => Item[], timeoutMs?: number) =>
     async (call: Call<unknown>): Promise<Item[]> => {
       const bytes = await readBody(call.request, call.response, call.maxBytes);
-      if (bytes.length > LONG_BYTES) return (await parse(kind, call, bytes)) as Item[];
+      if (bytes.length > LONG_BYTES) return (await parse(kind, call, bytes, timeoutMs)) as Item[];
       const items = read(bytes);
       call.caller.spend(items.length);
       return items;
@@ -94,7 +101,7 @@ export function createBodyReaders({ limits, basePath }: Pick<Config, "limits" | 
     };
 
   return {
-    accountExport: document("accountExport", readers.accountExport),
+    accountExport: document("accountExport", readers.accountExport, EXPORT_TIMEOUT_MS),
     operations: document("operations", readers.operations),
     actions: document("actions", readers.actions),
     feedChanges: document("feedChanges", readers.feedChanges),

@@ -20,8 +20,9 @@ export function createMeImportHandler(
     // A dry run writes nothing, so no write would notice that access was revoked during the upload.
     if (dryRun) await caller.requireAccess();
     const now = services.clock();
+    const belongings = await belongingsOf(items, now);
     let added = 0;
-    const result = await bringIn(services, caller, belongingsOf(items, now), now, {
+    const result = await bringIn(services, caller, belongings, now, {
       dryRun,
       shouldContinue: () => !response.destroyed,
       onProgress: ({ subscriptions, episode_actions: actions }) => {

@@ -8,7 +8,7 @@ import type { Owner } from "./run-queue.ts";
 
 /** With one thread, all bodies would wait while the worst one is parsed. */
 const THREADS = 2;
-/** Maximum time to parse one body. */
+/** Maximum time to parse one body, unless another is given. */
 const TIMEOUT_MS = 5_000;
 /**
  * Heap limit of a thread: a base, plus a multiple of the longest body. It is several times what the worst body needs,
@@ -28,6 +28,7 @@ export interface Sender {
 
 interface QueuedJob {
   readonly job: Job;
+  readonly timeoutMs: number;
   readonly sender: Sender;
   readonly resolve: (reply: Reply) => void;
   readonly reject: (error: unknown) => void;
@@ -48,9 +49,9 @@ export class Parser {
   }
 
   /** The items of a body, in order. The body's buffer is detached. */
-  async parse(job: Job, sender: Sender): Promise<unknown[]> {
+  async parse(job: Job, sender: Sender, timeoutMs = TIMEOUT_MS): Promise<unknown[]> {
     const reply = await new Promise<Reply>((resolve, reject) => {
-      this.#queue.push(sender.owner, { job, sender, resolve, reject });
+      this.#queue.push(sender.owner, { job, timeoutMs, sender, resolve, reject });
       this.#parseNext();
     });
     if (reply.kind === "rejected") throw new RequestFailure(reply.error);
@@ -72,11 +73,11 @@ export class Parser {
     const thread = this.#threads.find(({ isBusy }) => !isBusy);
     const next = thread && this.#queue.shift((owner) => !this.#owners.has(owner));
     if (thread === undefined || next === undefined) return;
-    const { job, sender, resolve, reject } = next;
+    const { job, timeoutMs, sender, resolve, reject } = next;
     this.#owners.add(sender.owner);
     const parse = async () => {
       requireConnected(sender);
-      return await thread.parse(job);
+      return await thread.parse(job, timeoutMs);
     };
     const done = parse().finally(() => {
       this.#owners.delete(sender.owner);
@@ -98,12 +99,12 @@ class ParserThread {
     this.#heapMib = heapMib;
   }
 
-  async parse(job: Job): Promise<Reply> {
+  async parse(job: Job, timeoutMs: number): Promise<Reply> {
     this.#worker ??= this.#start();
     const worker = this.#worker;
     this.isBusy = true;
     const isHuge = job.bytes.length > HUGE_BYTES;
-    const timer = setTimeout(() => void worker.terminate(), TIMEOUT_MS);
+    const timer = setTimeout(() => void worker.terminate(), timeoutMs);
     worker.ref();
     worker.postMessage(job, transferable(job.bytes));
     const reply = await nextReply<Reply | undefined>(worker, () => undefined);

@@ -5,7 +5,7 @@ import { asUser, type UserId } from "../../accounts/caller.ts";
 import type { UploadedAction } from "../../apps/episode-actions.ts";
 import type { Store } from "../shared/contract.ts";
 import { A, createAppContext, play, START, url } from "./apps-test-support.ts";
-import { createMoveContext } from "./moves-test-support.ts";
+import { createMoveContext, normalize, QUIET } from "./moves-test-support.ts";
 
 /** Found, added, left out, refused. */
 type Counts = readonly [number, number, number, number];
@@ -112,6 +112,57 @@ export function describeBringIn(engine: string, store: Store): void {
         play("1", 20, { podcast: url("new"), actedAt: at(2) }),
       ];
       await expectCounts(user, { actions }, [0, 0, 0, 0], [2, 1, 1, 0]);
+    });
+
+    test("feeds: with former URLs → an app that has one is told only when it no longer leads there", async () => {
+      const { user, app, server, list } = newScene();
+      await app("desk").poll(0);
+      const moved = { feedUrl: url("new"), former_feed_urls: [url("old"), url("oldest")] };
+      assert.deepEqual(countsOf(await bring(user, { subscriptions: [moved] })).feeds, [1, 1, 0, 0]);
+      assert.deepEqual(await app("desk").poll(0), { add: [url("new")], remove: [] });
+      const phone = app("phone");
+      await phone.upload({ add: [url("old")] });
+      assert.deepEqual(await list(), [url("new")]);
+      assert.deepEqual(await phone.poll(0), { add: [url("old")], remove: [] });
+      assert.deepEqual(await phone.poll(), QUIET);
+      await server.look(url("old"), url("new"), "elsewhere");
+      assert.deepEqual(await phone.poll(), { add: [url("new")], remove: [url("old")] });
+    });
+
+    test("feeds: with former URLs, of which one was removed here → its actions are those of the feed", async () => {
+      const { user, person, find } = newScene();
+      await person.add(url("oldest"));
+      await person.move(url("oldest"), url("old"));
+      await person.remove(url("old"));
+      await upload(user, A, play("1", 10, { podcast: url("oldest"), actedAt: at(10) }));
+      const moved = { feedUrl: url("new"), former_feed_urls: [url("old")] };
+      const actions = [play("1", 9, { podcast: url("new"), actedAt: at(9) })];
+      assert.deepEqual(countsOf(await bring(user, { subscriptions: [moved], actions })), {
+        feeds: [1, 1, 0, 0],
+        actions: [1, 0, 1, 0],
+      });
+      assert.deepEqual((await find(url("new"))).former_feed_urls, [url("old")]);
+      const [found] = await store.find(user, [{ kind: "feed", normalizedUrl: normalize(url("old")) }]);
+      assert.equal(found?.feedUrl, url("new"));
+    });
+
+    test("devices: new → added with their captions; known → unchanged", async () => {
+      const user = newUser();
+      await store.apps.saveDevice(asUser(user), A, { caption: "Mine" }, at(0));
+      const device = { caption: "Theirs", type: "mobile", app: "x", syncedAt: at(99_999) } as const;
+      const devices = ["desk", "phone", "desk"].map((id) => ({ ...device, id }));
+      await bring(user, { devices }, { dryRun: true });
+      assert.equal((await store.apps.devices(user)).length, 1);
+      await bring(user, { devices });
+      const stored = await store.apps.devices(user);
+      assert.deepEqual(
+        stored.map(({ id, caption, type }) => [id, caption, type]),
+        [
+          ["desk", "Theirs", "mobile"],
+          ["phone", "Mine", "other"],
+        ],
+      );
+      assert.deepEqual(stored[0]?.syncedAt, at(10_000));
     });
 
     test("many → written in several transactions, with counts after each; false ends the import", async () => {

@@ -18,7 +18,7 @@ import {
 export function AccountImport() {
   const { accountImport: words } = useWords();
   const state = useValue(accountImport);
-  const { step } = state;
+  const { step, failure } = state;
   useRestoreFocus(step);
   const section = useRef<HTMLElement>(null);
   // A link may lead here, below the import of files.
@@ -27,6 +27,10 @@ export function AccountImport() {
     section.current?.scrollIntoView();
     section.current?.querySelector("input")?.focus({ preventScroll: true });
   }, []);
+  // The form is back, below the import of files again.
+  useEffect(() => {
+    if (failure !== undefined) section.current?.scrollIntoView();
+  }, [failure]);
   return (
     <section class="stack account-import" ref={section} aria-labelledby="account-import">
       <h2 id="account-import">{words.title}</h2>

@@ -6,6 +6,7 @@ import { type Attributes, isUuidLike, notAnObject, writeOne } from "../../../jso
 import { readDetails } from "../../../lists/details.ts";
 import type { FeedToImport } from "../../../lists/imports.ts";
 import { isObject } from "../../../util/is-object.ts";
+import { forEachInTurns } from "../../../util/turns.ts";
 import { validateLabel } from "./accounts.ts";
 import { SUBSCRIPTION_TYPE } from "./resource.ts";
 
@@ -149,17 +150,26 @@ function invalid(pointer: string, name: string, problem: string) {
 }
 
 /** What an export contains. The time of an action from the future is not known. */
-export function belongingsOf(items: readonly ExportedItem[], now: Date): Belongings {
-  return {
-    subscriptions: items.flatMap((item) => (item.kind === "subscription" ? item.feed : [])),
-    actions: items.flatMap((item) => {
-      if (item.kind !== "action") return [];
-      const { action } = item;
-      return action.actedAt !== undefined && action.actedAt > now ? { ...action, actedAt: undefined } : action;
-    }),
-    unreadableActions: items.filter(({ kind }) => kind === "unknown-action").length,
-    devices: items.flatMap((item) => (item.kind === "device" ? item.device : [])),
-  };
+export async function belongingsOf(items: readonly ExportedItem[], now: Date): Promise<Belongings> {
+  const [subscriptions, actions, devices]: [FeedToImport[], UploadedAction[], Device[]] = [[], [], []];
+  let unreadableActions = 0;
+  await forEachInTurns(items, (item) => {
+    switch (item.kind) {
+      case "subscription":
+        return subscriptions.push(item.feed);
+      case "action": {
+        const { action } = item;
+        const isFuture = action.actedAt !== undefined && action.actedAt > now;
+        return actions.push(isFuture ? { ...action, actedAt: undefined } : action);
+      }
+      case "device":
+        return devices.push(item.device);
+      case "unknown-action":
+        unreadableActions += 1;
+        return;
+    }
+  });
+  return { subscriptions, actions, unreadableActions, devices };
 }
 
 /** In the shape of an import from another server. */
