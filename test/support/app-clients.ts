@@ -44,7 +44,8 @@ export const CLIENT_KINDS: readonly ClientKind[] = [
 /** Feed and episode number → what is requested of the server, in the order in which the server does it. */
 export interface Requests {
   added(feed: number): void;
-  removed(feed: number): void;
+  /** `isOffered`: the app was told to add the feed in its last poll, so the removal may look like an echo of an earlier one. */
+  removed(feed: number, isOffered: boolean): void;
   played(episode: number, position: number, actedAt: number): void;
 }
 
@@ -74,6 +75,8 @@ export class AppClient {
   /** Feeds that it had before its first sync, which uploads them. */
   #initial: readonly number[] = [];
   #isConnected = false;
+  /** What it was told to add in its last poll. */
+  #offered = new Set<number>();
   #feedsSince = 0;
   #actionsSince = 0;
 
@@ -165,6 +168,7 @@ export class AppClient {
     const at = new Date(this.#now());
     const changes = await this.#server.feedsSince(asUser(this.#user), this.#client, this.#feedsSince, at);
     const [add, remove] = [await collect(changes.add), await collect(changes.remove)];
+    this.#offered = new Set(add.map(feedOf));
     return { add, remove, timestamp: await changes.timestamp() };
   }
 
@@ -183,7 +187,7 @@ export class AppClient {
     const urls = (kind: string) => [...this.#queue.values()].filter((one) => one.kind === kind).map(({ url }) => url);
     this.#uploadInitial();
     for (const [feed, { kind }] of this.#queue)
-      kind === "add" ? this.#requests.added(feed) : this.#requests.removed(feed);
+      kind === "add" ? this.#requests.added(feed) : this.#requests.removed(feed, this.#offered.has(feed));
     const changes = { add: urls("add"), remove: urls("remove") };
     const at = new Date(this.#now());
     return (await this.#server.changeFeeds(asUser(this.#user), this.#client, changes, at)).timestamp;

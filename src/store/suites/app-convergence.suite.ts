@@ -29,6 +29,9 @@ const createCorrectServer: CreateServer = (store) => new AppSync(store);
 /** The expected list and positions, computed from the requests that reached the server. */
 class Oracle {
   readonly feeds = new Set<number>();
+  /** Feeds of which the last removal may have looked like an echo of an earlier one, that the server had told the app of. */
+  readonly doubtful = new Set<number>();
+  readonly #removedBefore = new Set<number>();
   readonly #plays = new Map<number, { position: number; actedAt: number }>();
   readonly #now: () => number;
 
@@ -38,10 +41,14 @@ class Oracle {
 
   added(feed: number): void {
     this.feeds.add(feed);
+    this.doubtful.delete(feed);
   }
 
-  removed(feed: number): void {
+  removed(feed: number, isOffered: boolean): void {
+    if (!isOffered) this.doubtful.delete(feed);
+    else if (this.feeds.has(feed) && this.#removedBefore.has(feed)) this.doubtful.add(feed);
     this.feeds.delete(feed);
+    this.#removedBefore.add(feed);
   }
 
   played(episode: number, position: number, actedAt: number): void {
@@ -113,7 +120,7 @@ async function changeOnWebPage(
 ): Promise<void> {
   const addition = toAddition(spell(feed, now)) as Addition;
   if (isAdding) oracle.added(feed);
-  else oracle.removed(feed);
+  else oracle.removed(feed, false);
   const change = isAdding ? addition : ({ kind: "remove-feed", normalizedUrl: addition.normalizedUrl } as const);
   await store.change(asUser(user), [change], new Date(now));
 }
@@ -123,7 +130,8 @@ async function compare(store: Store, user: UserId, clients: readonly AppClient[]
   for await (const items of subscriptionBatches(store, user))
     listed.push(...items.map(({ feedUrl }) => feedOf(feedUrl)));
   const show = (values: Iterable<unknown>) => JSON.stringify([...values].sort());
-  const [feeds, positions] = [show(oracle.feeds), show(oracle.positions)];
+  const kept = listed.filter((feed) => oracle.doubtful.has(feed));
+  const [feeds, positions] = [show([...oracle.feeds, ...kept]), show(oracle.positions)];
   const differences = show(listed) === feeds ? [] : [`the server has ${show(listed)} instead of ${feeds}`];
   for (const { kind, ...client } of clients) {
     if (show(client.feeds.keys()) !== feeds)
