@@ -16,6 +16,7 @@ import {
   visit,
   walk,
 } from "./support/page.ts";
+import { newUser, visit as visitAs } from "./support/page-accounts.ts";
 import { startServer } from "./support/server.ts";
 import { de, en, es, format, fr, type Words, zh } from "./support/words.ts";
 
@@ -295,6 +296,27 @@ describe("appearance", { concurrency: 3 }, () => {
     assert.deepEqual([...origins], [new URL(server.url).origin]);
     await finish();
   });
+});
+
+/** How far the page is wider than the window, and the links of the menu that take more than one line. */
+const MENU = `(() => {
+  const isBroken = (span) => span.getClientRects().length !== 1 || span.offsetHeight > 40;
+  const broken = [...document.querySelectorAll("nav span")].filter(isBroken).map(({ textContent }) => textContent);
+  return { over: document.documentElement.scrollWidth - innerWidth, broken };
+})()`;
+
+test("appearance: the menu of an account in every language, at any width → on one line", async () => {
+  const user = await newUser();
+  for (const [locale, words] of Object.entries({ "en-US": en, "de-DE": de, "es-ES": es, "fr-FR": fr, "zh-CN": zh })) {
+    const { page, finish } = await visitAs({ as: user, locale });
+    const menu = page.getByRole("navigation", { name: words.mainMenu });
+    await menu.getByRole("link", { name: words.views.account, exact: true }).waitFor();
+    for (const width of [320, 390, 640, 641, 700, 768, 769, 850, 928, 929, 1_000]) {
+      await page.setViewportSize({ width, height: 800 });
+      assert.deepEqual(await page.evaluate(MENU), { over: 0, broken: [] }, `${locale} at ${width}`);
+    }
+    await finish();
+  }
 });
 
 /** Every text of a language as a pattern. */

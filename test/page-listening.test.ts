@@ -6,8 +6,8 @@ import { assertAccessible } from "./support/browser.ts";
 import { learn } from "./support/fetching.ts";
 import { allTexts, button, link, subscribe, until, visit } from "./support/page.ts";
 import { type PlayedEpisode, play } from "./support/plays.ts";
-import { startServer, type TestServer } from "./support/server.ts";
-import { en, format } from "./support/words.ts";
+import { newId, startServer, type TestServer } from "./support/server.ts";
+import { de, en, es, format, fr, type Words, zh } from "./support/words.ts";
 
 const { listening: words } = en;
 const DAY = 24 * 60 * 60 * 1_000;
@@ -16,17 +16,17 @@ const [A, B] = [`${FEED}a`, `${FEED}b`] as const;
 const daysAgo = (days: number, hours = 0) => new Date(Date.now() - days * DAY - hours * 3_600_000);
 
 const section = (page: Page, name: string) => page.getByRole("region", { name, exact: true });
-const recent = (page: Page) => section(page, words.recent).getByRole("listitem");
+const recent = (page: Page, language: Words = en) => section(page, language.listening.recent).getByRole("listitem");
 const names = (page: Page) => recent(page).locator("strong").allTextContents();
 const tiles = (page: Page) => page.locator(".tiles dd").allTextContents();
 const choose = (page: Page, label: string, option: string) =>
   page.getByRole("combobox", { name: label }).selectOption({ label: option });
 
-async function serverWith(plays: readonly PlayedEpisode[]): Promise<TestServer> {
+async function serverWith(plays: readonly PlayedEpisode[], podcastGuid: string | null = null): Promise<TestServer> {
   const server = await startServer();
   await subscribe(server, [A, B]);
-  await learn(server.store, A, { title: "Ay", status: "ok" });
-  await learn(server.store, B, { title: "Bee", status: "ok" });
+  await learn(server.store, A, { title: "Ay", status: "ok", podcastGuid });
+  await learn(server.store, B, { title: "Bee", status: "ok", podcastGuid });
   await play(server.store, plays);
   return server;
 }
@@ -132,6 +132,26 @@ describe("listening", { concurrency: 2 }, () => {
     await assertAccessible(page);
     await finish();
   });
+
+  for (const [locale, language] of Object.entries({ "de-DE": de, "es-ES": es, "fr-FR": fr, "zh-CN": zh }))
+    for (const size of ["phone", "desktop"] as const)
+      test(`listening: in ${locale} on a ${size} → translated, accessible, fits the screen`, async () => {
+        const server = await serverWith(PLAYS, newId());
+        const { page, finish } = await visit({ server, at: "listening", locale, size, words: language });
+        await until(async () => (await recent(page, language).count()) > 0, true);
+        await page.getByText(language.listening.note).waitFor();
+        const fits = async () => {
+          await assertAccessible(page);
+          assert.equal(await page.evaluate("document.documentElement.scrollWidth - innerWidth"), 0);
+        };
+        await fits();
+        await link(page, language.views.list).click();
+        await page.getByText(format(language.duplicates.hint, { n: 1 })).waitFor();
+        await link(page, language.duplicates.review).click();
+        await page.getByText(language.duplicates.reason["same-guid"]).waitFor();
+        await fits();
+        await finish();
+      });
 
   test("listening: nothing played → how to connect an app", async () => {
     const { page, finish } = await visit({ at: "listening" });

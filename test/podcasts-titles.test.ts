@@ -45,7 +45,8 @@ const play = (podcast: string, name: string | number, more = {}) => ({
 
 /** Uploads actions as an app does, and has the scheduler notified. */
 function uploader(store: Store, { scheduler, clock }: Fetching, user: UserId = LOCAL_USER) {
-  const sync = new AppSync(store, (who) => scheduler.notifyActions(who));
+  store.apps.watchActions((who) => scheduler.notifyActions(who));
+  const sync = new AppSync(store);
   return async (...actions: readonly ReturnType<typeof play>[]) => {
     await sync.addActions(asUser(user), { key: "phone", device: undefined }, actions, clock.now);
   };

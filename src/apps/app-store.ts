@@ -112,6 +112,8 @@ export interface AppStore {
   importActions(caller: Caller, actions: readonly KeyedAction[], at: Date): Promise<readonly boolean[]>;
   /** `size` actions in order after the first `offset`, with the total; only those of one feed, if given. */
   actionPage(user: UserId, range: PageRange & { readonly feed: string | undefined }): Promise<ActionPage>;
+  /** Calls `onActions` after every upload or import of actions by this store. Supports one listener only. */
+  watchActions(onActions: (user: UserId) => void): void;
   /** Whether the server follows proven moves by itself; true unless the user has changed it. */
   followsMoves(user: UserId): Promise<boolean>;
   changeFollowsMoves(caller: Caller, followsMoves: boolean, at: Date): Promise<void>;

@@ -89,15 +89,9 @@ const TOUCH_MS = 5 * 60_000;
  */
 export class AppSync {
   readonly #store: SubscriptionStore & { readonly apps: AppStore };
-  readonly #onActions: (user: UserId) => void;
 
-  /** `onActions` is called when a user has uploaded actions. */
-  constructor(
-    store: SubscriptionStore & { readonly apps: AppStore },
-    onActions: (user: UserId) => void = () => undefined,
-  ) {
+  constructor(store: SubscriptionStore & { readonly apps: AppStore }) {
     this.#store = store;
-    this.#onActions = onActions;
   }
 
   /** Changes since that timestamp that the client has not received. 0 means a first sync, without removals. */
@@ -544,7 +538,6 @@ export class AppSync {
       timestamp = await this.#store.apps.recordSync(caller, record, at);
     }
     timestamp ??= await this.#recordSync(caller, { kind: "actions", installation, progress }, state, at);
-    if (actions.length > 0) this.#onActions(caller.user);
     if (state.hasMoves) await this.#actOn(caller, installation, actions, at);
     return { timestamp, rewritten: [...rewritten] };
   }

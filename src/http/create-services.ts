@@ -65,6 +65,7 @@ export function createServices(
     scheduler?.notify(user, range);
     looks.notify(user);
   });
+  store.apps.watchActions((user) => scheduler?.notifyActions(user));
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts, limiterClock);
   const appSignIn = accounts && new AppSignIn(accounts);
   const accountImports = new AccountImports({
@@ -94,7 +95,7 @@ export function createServices(
   return {
     config,
     store,
-    apps: new AppSync(store, (user) => scheduler?.notifyActions(user)),
+    apps: new AppSync(store),
     outcomes: metrics,
     accounts,
     administration,

@@ -115,6 +115,9 @@ describe("what apps have synchronized", () => {
       started: null,
       total: null,
     });
+    assert.equal((await get("/v1/episode-actions?page[size]=1000")).data.length, 4);
+    const tooMany = await server.call("GET", "/v1/episode-actions?page[size]=1001", { headers: { Cookie } });
+    assert.equal(tooMany.status, 400);
     const last = await get(first.links.next);
     assert.deepEqual([last.data[0].attributes.action, last.data[0].attributes.position], ["new", null]);
     const { data } = await get("/v1/episode-actions?filter[feed_url]=http://feeds.example/b/");

@@ -124,9 +124,14 @@ const WINDOW = { sqlite: 2_000, postgres: 10_000 };
 
 export class SqlApps implements AppStore {
   readonly #database: Database<typeof APP_WRITES>;
+  #onActions: (user: UserId) => void = () => undefined;
 
   constructor(database: Database<typeof APP_WRITES>) {
     this.#database = database;
+  }
+
+  watchActions(onActions: (user: UserId) => void): void {
+    this.#onActions = onActions;
   }
 
   state(user: UserId, kind: SyncKind, installation: Installation, since: number): Promise<SyncState> {
@@ -134,8 +139,10 @@ export class SqlApps implements AppStore {
     return this.#database.read(() => read(user, kind, installation, since), user);
   }
 
-  recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number> {
-    return this.#database.write(caller, at, "recordSync", record);
+  async recordSync(caller: Caller, record: SyncRecord, at: Date): Promise<number> {
+    const timestamp = await this.#database.write(caller, at, "recordSync", record);
+    if (record.progress.kind === "actions") this.#onActions(caller.user);
+    return timestamp;
   }
 
   async spellings(user: UserId, normalizedUrls: readonly string[]): Promise<readonly Spelling[]> {
@@ -157,8 +164,10 @@ export class SqlApps implements AppStore {
     return this.#database.read(() => findStored(user, actions), user);
   }
 
-  importActions(caller: Caller, actions: readonly KeyedAction[], at: Date): Promise<readonly boolean[]> {
-    return this.#database.write(caller, at, "importActions", actions);
+  async importActions(caller: Caller, actions: readonly KeyedAction[], at: Date): Promise<readonly boolean[]> {
+    const added = await this.#database.write(caller, at, "importActions", actions);
+    if (added.includes(true)) this.#onActions(caller.user);
+    return added;
   }
 
   async actionPage(user: UserId, { offset, size, feed }: Parameters<AppStore["actionPage"]>[1]): Promise<ActionPage> {

@@ -268,6 +268,7 @@ function bindApps({ apps }: Store): Store["apps"] {
   return {
     state: apps.state.bind(apps),
     recordSync: apps.recordSync.bind(apps),
+    watchActions: apps.watchActions.bind(apps),
     spellings: apps.spellings.bind(apps),
     resends: apps.resends.bind(apps),
     movedFeeds: apps.movedFeeds.bind(apps),
