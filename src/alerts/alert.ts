@@ -19,6 +19,15 @@ export interface NamedPodcasts {
 /** What the text of an alert says. None of it is a feed URL, an address or a secret. */
 export type AlertFacts =
   | { readonly code: "feed-gone" | "feed-forbidden"; readonly since: Date; readonly podcasts: NamedPodcasts }
+  | { readonly code: "feed-moved"; readonly podcasts: NamedPodcasts; readonly on: Date }
+  | {
+      readonly code: "large-change";
+      /** The app, by its device; undefined if that is unknown. */
+      readonly by: string | undefined;
+      readonly change: "added" | "removed";
+      readonly count: number;
+      readonly on: Date;
+    }
   | { readonly code: "device-silent"; readonly device: string; readonly since: Date }
   | { readonly code: "new-sign-in"; readonly kind: "token" | "session"; readonly label: string; readonly on: Date }
   | { readonly code: "backup-old"; readonly last: Date };

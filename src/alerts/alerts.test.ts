@@ -153,6 +153,10 @@ describe("alerts: texts", () => {
     { code: "new-sign-in", kind: "session", label: "", on: NOW },
     { code: "new-sign-in", kind: "token", label: "AntennaPod", on: NOW },
     { code: "backup-old", last: NOW },
+    { code: "feed-moved", podcasts: podcasts(["A"]), on: NOW },
+    { code: "feed-moved", podcasts: podcasts([], 2), on: NOW },
+    { code: "large-change", by: "Kasts on desk", change: "removed", count: 37, on: NOW },
+    { code: "large-change", by: undefined, change: "added", count: 12, on: NOW },
   ];
 
   test("texts: every alert in every language → complete, and different from the others", () => {
@@ -176,6 +180,10 @@ describe("alerts: texts", () => {
       "New sign-in: unknown browser",
       "New token: AntennaPod",
       "The last backup is old",
+      "Moved: A",
+      "Moved: 2 podcasts without a title",
+      "Kasts on desk removed 37 podcasts",
+      "An app added 12 podcasts",
     ]);
     assert.match(writeAlert({ facts: ALL[0] ?? assert.fail() }, "de").text, /seit dem 20\. März 2026/);
   });

@@ -9,7 +9,7 @@ import { writeAlert } from "./write-alert.ts";
 const VIEWS: Readonly<Record<AlertCode, string>> = {
   "feed-gone": "alerts",
   "feed-forbidden": "alerts",
-  "feed-moved": "removed",
+  "feed-moved": "history",
   "device-silent": "apps",
   "large-change": "history",
   "new-sign-in": "account",

@@ -1,13 +1,16 @@
 import type { UserId } from "../accounts/caller.ts";
+import type { HistoryStore } from "../lists/history-store.ts";
 import { type SubscriptionStore, subscriptionBatches } from "../lists/list-store.ts";
 import type { PodcastStore } from "../podcasts/podcast-store.ts";
 import { backupAlerts, deviceAlerts, signInAlerts } from "./account.ts";
 import { type Alert, EVENT_MS, latest, MAX_ALERTS } from "./alert.ts";
 import type { AlertStore } from "./alert-store.ts";
+import { changeAlerts } from "./changes.ts";
 import { type FailingFeed, feedAlerts, isOutage, needsAttention } from "./feeds.ts";
 
 /** What is read of the store. */
 interface AlertSources extends Pick<SubscriptionStore, "itemsAfter"> {
+  readonly history: Pick<HistoryStore, "page" | "editsAfter" | "items">;
   readonly alerts: AlertStore;
   readonly podcasts: Pick<PodcastStore, "find">;
 }
@@ -34,6 +37,7 @@ export async function collectAlerts(
     ...deviceAlerts(devices, now),
     ...signInAlerts(signIns, now),
     ...backupAlerts(lastBackup, now),
+    ...(await changeAlerts(store, user, now, new Map(devices.map(({ id, caption }) => [id, caption])))),
   ]);
 }
 

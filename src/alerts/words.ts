@@ -12,6 +12,16 @@ interface AlertWords {
   readonly unknownBrowser: string;
   readonly feedGone: { readonly title: Counted; readonly text: (since: string, count: number) => string };
   readonly feedForbidden: { readonly title: Counted; readonly text: (since: string, count: number) => string };
+  readonly feedMoved: {
+    readonly title: (names: string) => string;
+    readonly text: (on: string, count: number) => string;
+  };
+  readonly someApp: string;
+  readonly largeChange: {
+    readonly added: (by: string, count: number) => string;
+    readonly removed: (by: string, count: number) => string;
+    readonly text: (on: string) => string;
+  };
   readonly deviceSilent: { readonly title: (device: string) => string; readonly text: (since: string) => string };
   readonly newSession: { readonly title: (browser: string) => string; readonly text: (on: string) => string };
   readonly newToken: { readonly title: (label: string) => string; readonly text: (on: string) => string };
@@ -38,6 +48,20 @@ export const ALERT_WORDS: Readonly<Record<Language, AlertWords>> = {
         count === 1
           ? `The publisher’s server has refused access to this feed since ${since}. If it is a paid feed, your subscription may have ended, or the feed may have a new URL.`
           : `The publisher’s server has refused access to these feeds since ${since}. If they are paid feeds, your subscription may have ended, or the feeds may have new URLs.`,
+    },
+    feedMoved: {
+      title: (names) => `Moved: ${names}`,
+      text: (on, count) =>
+        count === 1
+          ? `The podcast has a new feed URL. Earmark has followed it on ${on}, and your apps get it with the next sync. If it is not the same podcast, undo the change in Earmark under History.`
+          : `These podcasts have new feed URLs. Earmark has followed them on ${on}, and your apps get them with the next sync. If they are not the same podcasts, undo the change in Earmark under History.`,
+    },
+    someApp: "An app",
+    largeChange: {
+      added: (by, count) => `${by} added ${count} podcasts`,
+      removed: (by, count) => `${by} removed ${count} podcasts`,
+      text: (on) =>
+        `On ${on}, this app changed more than half of your list. If you did not intend that, undo it in Earmark under History.`,
     },
     deviceSilent: {
       title: (device) => `${device} no longer syncs`,
@@ -79,6 +103,20 @@ export const ALERT_WORDS: Readonly<Record<Language, AlertWords>> = {
           ? `Der Server des Anbieters verweigert seit dem ${since} den Zugriff auf diesen Feed. Bei einem bezahlten Feed ist vielleicht dein Abo abgelaufen, oder der Feed hat eine neue URL.`
           : `Der Server des Anbieters verweigert seit dem ${since} den Zugriff auf diese Feeds. Bei bezahlten Feeds ist vielleicht dein Abo abgelaufen, oder die Feeds haben neue URLs.`,
     },
+    feedMoved: {
+      title: (names) => `Umgezogen: ${names}`,
+      text: (on, count) =>
+        count === 1
+          ? `Der Podcast hat eine neue Feed-URL. Earmark hat sie am ${on} übernommen, und deine Apps bekommen sie beim nächsten Synchronisieren. Wenn es nicht derselbe Podcast ist, mache die Änderung in Earmark unter „Verlauf“ rückgängig.`
+          : `Diese Podcasts haben neue Feed-URLs. Earmark hat sie am ${on} übernommen, und deine Apps bekommen sie beim nächsten Synchronisieren. Wenn es nicht dieselben Podcasts sind, mache die Änderung in Earmark unter „Verlauf“ rückgängig.`,
+    },
+    someApp: "Eine App",
+    largeChange: {
+      added: (by, count) => `${by} hat ${count} Podcasts hinzugefügt`,
+      removed: (by, count) => `${by} hat ${count} Podcasts entfernt`,
+      text: (on) =>
+        `Diese App hat am ${on} mehr als die Hälfte deiner Liste geändert. Wenn das nicht gewollt war, mache es in Earmark unter „Verlauf“ rückgängig.`,
+    },
     deviceSilent: {
       title: (device) => `${device} synchronisiert nicht mehr`,
       text: (since) =>
@@ -118,6 +156,20 @@ export const ALERT_WORDS: Readonly<Record<Language, AlertWords>> = {
         count === 1
           ? `El servidor del editor deniega el acceso a este feed desde el ${since}. Si es un feed de pago, puede que tu suscripción haya terminado o que el feed tenga otra URL.`
           : `El servidor del editor deniega el acceso a estos feeds desde el ${since}. Si son feeds de pago, puede que tu suscripción haya terminado o que los feeds tengan otras URL.`,
+    },
+    feedMoved: {
+      title: (names) => `Se ha mudado: ${names}`,
+      text: (on, count) =>
+        count === 1
+          ? `El pódcast tiene una nueva URL de feed. Earmark la adoptó el ${on} y tus aplicaciones la recibirán en la próxima sincronización. Si no es el mismo pódcast, deshaz el cambio en Earmark, en Historial.`
+          : `Estos pódcasts tienen nuevas URL de feed. Earmark las adoptó el ${on} y tus aplicaciones las recibirán en la próxima sincronización. Si no son los mismos pódcasts, deshaz el cambio en Earmark, en Historial.`,
+    },
+    someApp: "Una aplicación",
+    largeChange: {
+      added: (by, count) => `${by} añadió ${count} pódcasts`,
+      removed: (by, count) => `${by} quitó ${count} pódcasts`,
+      text: (on) =>
+        `El ${on}, esta aplicación cambió más de la mitad de tu lista. Si no era tu intención, deshazlo en Earmark, en Historial.`,
     },
     deviceSilent: {
       title: (device) => `${device} ya no se sincroniza`,
@@ -160,6 +212,20 @@ export const ALERT_WORDS: Readonly<Record<Language, AlertWords>> = {
           ? `Le serveur de l’éditeur refuse l’accès à ce flux depuis le ${since}. Si le flux est payant, votre abonnement a peut-être pris fin, ou le flux a une nouvelle URL.`
           : `Le serveur de l’éditeur refuse l’accès à ces flux depuis le ${since}. Si les flux sont payants, votre abonnement a peut-être pris fin, ou les flux ont de nouvelles URL.`,
     },
+    feedMoved: {
+      title: (names) => `A déménagé : ${names}`,
+      text: (on, count) =>
+        count === 1
+          ? `Le podcast a une nouvelle URL de flux. Earmark l’a adoptée le ${on}, et vos applications la recevront à la prochaine synchronisation. Si ce n’est pas le même podcast, annulez la modification dans Earmark, sous Historique.`
+          : `Ces podcasts ont de nouvelles URL de flux. Earmark les a adoptées le ${on}, et vos applications les recevront à la prochaine synchronisation. Si ce ne sont pas les mêmes podcasts, annulez la modification dans Earmark, sous Historique.`,
+    },
+    someApp: "Une application",
+    largeChange: {
+      added: (by, count) => `${by} a ajouté ${count} podcasts`,
+      removed: (by, count) => `${by} a retiré ${count} podcasts`,
+      text: (on) =>
+        `Le ${on}, cette application a modifié plus de la moitié de votre liste. Si ce n’était pas voulu, annulez-le dans Earmark, sous Historique.`,
+    },
     deviceSilent: {
       title: (device) => `${device} ne se synchronise plus`,
       text: (since) =>
@@ -200,6 +266,19 @@ export const ALERT_WORDS: Readonly<Record<Language, AlertWords>> = {
         count === 1
           ? `自 ${since}起，发布者的服务器拒绝访问此订阅源。如果是付费订阅源，你的订阅可能已到期，或者订阅源的网址已更改。`
           : `自 ${since}起，发布者的服务器拒绝访问这些订阅源。如果是付费订阅源，你的订阅可能已到期，或者订阅源的网址已更改。`,
+    },
+    feedMoved: {
+      title: (names) => `已迁移：${names}`,
+      text: (on, count) =>
+        count === 1
+          ? `该播客有了新的订阅源网址。Earmark 已于 ${on}采用，你的应用将在下次同步时收到。如果不是同一个播客，请在 Earmark 的“历史”中撤销更改。`
+          : `这些播客有了新的订阅源网址。Earmark 已于 ${on}采用，你的应用将在下次同步时收到。如果不是相同的播客，请在 Earmark 的“历史”中撤销更改。`,
+    },
+    someApp: "某个应用",
+    largeChange: {
+      added: (by, count) => `${by} 添加了 ${count} 个播客`,
+      removed: (by, count) => `${by} 移除了 ${count} 个播客`,
+      text: (on) => `${on}，此应用更改了你列表的一半以上。如果这不是你的本意，请在 Earmark 的“历史”中撤销。`,
     },
     deviceSilent: {
       title: (device) => `${device} 不再同步`,

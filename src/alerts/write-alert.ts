@@ -22,6 +22,15 @@ export function writeAlert({ facts }: Pick<Alert, "facts">, language: Language):
       const { count } = facts.podcasts;
       return { title: title(nameAll(facts.podcasts, language), count), text: text(day(facts.since), count) };
     }
+    case "feed-moved":
+      return {
+        title: words.feedMoved.title(nameAll(facts.podcasts, language)),
+        text: words.feedMoved.text(day(facts.on), facts.podcasts.count),
+      };
+    case "large-change": {
+      const by = facts.by === undefined ? words.someApp : toSafeText(facts.by);
+      return { title: words.largeChange[facts.change](by, facts.count), text: words.largeChange.text(day(facts.on)) };
+    }
     case "device-silent": {
       const { title, text } = words.deviceSilent;
       return { title: title(toSafeText(facts.device)), text: text(day(facts.since)) };

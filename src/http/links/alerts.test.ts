@@ -2,10 +2,12 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { document, fromElsewhere } from "../../../test/support/accounts.ts";
 import { createPodcast } from "../../../test/support/fetching.ts";
-import { JSONAPI, newUser, signIn, start } from "../../../test/support/http-accounts.ts";
+import { basic, JSONAPI, newUser, signIn, start } from "../../../test/support/http-accounts.ts";
 import { type Json, newId, operate, startServer } from "../../../test/support/server.ts";
 import { readStrictXml, type XmlElement } from "../../../test/support/strict-xml.ts";
-import { asUser } from "../../accounts/caller.ts";
+import { asUser, BY_SERVER } from "../../accounts/caller.ts";
+import { feedKeyHex, readFeedUrl } from "../../lists/feed-url.ts";
+import { undo } from "../../lists/undo.ts";
 import type { PodcastRecord } from "../../podcasts/podcast-store.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -163,6 +165,62 @@ describe("alerts: the list", () => {
     const { Cookie } = await newSession(ann);
     const later = (await alertsOf({ Cookie })).map(({ attributes }) => attributes.title);
     assert.ok(later.includes("New sign-in: Firefox on Windows") && !later.includes("New token: phone"));
+  });
+
+  test("alerts: an app removes most of a list → until it is undone, for 30 days", async () => {
+    const ann = await newUser(server);
+    const token = ann.Authorization.slice("Bearer ".length);
+    const app = async (path: string, body: object) => {
+      const response = await server.call("POST", `/api/2/${path}`, {
+        headers: basic(ann.name, token),
+        body: JSON.stringify(body),
+      });
+      assert.equal(response.status, 200, response.text);
+    };
+    await app(`devices/${ann.name}/desk.json`, { caption: "Kasts on desk", type: "desktop" });
+    const urls = Array.from({ length: 12 }, () => `https://${newId()}.example/feed`);
+    await subscribe(ann, ...urls);
+    server.wait(3_600_000);
+    await app(`subscriptions/${ann.name}/desk.json`, { add: [], remove: urls.slice(0, 6) });
+    assert.deepEqual(await othersOf(ann), []);
+    server.wait(3_600_000);
+    await subscribe(ann, ...urls.slice(0, 6));
+    server.wait(3_600_000);
+    await app(`subscriptions/${ann.name}/desk.json`, { add: [], remove: urls.slice(0, 7) });
+    assert.deepEqual(await othersOf(ann), ["large-change"]);
+    const large = (await alertsOf(ann, "?language=en")).find(({ attributes }) => attributes.code === "large-change");
+    assert.equal(large?.attributes.title, "Kasts on desk removed 7 podcasts");
+    server.wait(29 * DAY_MS);
+    const { Cookie } = await newSession(ann);
+    const largeOnes = async () =>
+      (await alertsOf({ Cookie })).filter(({ attributes }) => attributes.code === "large-change").length;
+    assert.equal(await largeOnes(), 1);
+    const { sets } = await server.store.history.page(ann.user, { offset: 0, size: 1 });
+    await undo(server.store, asUser(ann.user), sets[0]?.first ?? 0, { scope: "this", now: server.now() });
+    assert.equal(await largeOnes(), 0);
+  });
+
+  test("alerts: a move that the server follows → with the podcast, until it is undone", async () => {
+    const ann = await newUser(server);
+    const [old, fresh] = [`https://${newId()}.example/old`, `https://${newId()}.example/new`];
+    const [id] = await subscribe(ann, old, `https://${newId()}.example/other`);
+    server.wait(3_600_000);
+    const keyOf = (url: string) => {
+      const parsed = readFeedUrl(url);
+      assert.ok(parsed.kind === "valid");
+      return feedKeyHex(parsed.normalizedUrl);
+    };
+    const caller = { ...asUser(ann.user), author: BY_SERVER };
+    const follow = { kind: "follow", feed: keyOf(old), to: { feed: keyOf(fresh), url: fresh } } as const;
+    await server.store.move(caller, follow, server.now());
+    await fetched(fresh, { title: "The Show" });
+    const [moved] = (await alertsOf(ann, "?language=en")).filter(({ attributes }) => attributes.code === "feed-moved");
+    assert.equal(moved?.attributes.title, "Moved: The Show");
+    assert.deepEqual(moved?.relationships.subscriptions.data, [{ type: "subscription", id }]);
+    const atom = (await open(await newLink(ann))).text;
+    assert.match(atom, /<category term="feed-moved"\/>/);
+    assert.ok(!atom.includes(fresh) && !atom.includes(old));
+    assert.match(atom, /href="http:\/\/127\.0\.0\.1:\d+\/#history"/);
   });
 
   test("alerts: an old backup → for administrators, and on a server without accounts", async () => {

@@ -1,0 +1,103 @@
+import type { UserId } from "../accounts/caller.ts";
+import { readFeedUrl } from "../lists/feed-url.ts";
+import { type ChangeSet, isLarge, undoneSets } from "../lists/history.ts";
+import type { HistoryStore } from "../lists/history-store.ts";
+import type { PodcastStore } from "../podcasts/podcast-store.ts";
+import { type Alert, EVENT_MS } from "./alert.ts";
+
+interface ChangeSources {
+  readonly history: Pick<HistoryStore, "page" | "editsAfter" | "items">;
+  readonly podcasts: Pick<PodcastStore, "find">;
+}
+
+const PAGE_SIZE = 50;
+/** Whoever changes a list more often than that within the time of alerts has other worries. */
+const MAX_PAGES = 10;
+/** Subscriptions that an alert refers to. */
+const MAX_SUBSCRIPTIONS = 50;
+const MAX_TITLES = 3;
+
+/** The sets of changes of the last weeks that were not undone, newest first. */
+async function recentSets(history: ChangeSources["history"], user: UserId, now: Date): Promise<ChangeSet[]> {
+  const found: ChangeSet[] = [];
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const { sets, undos } = await history.page(user, { offset: page * PAGE_SIZE, size: PAGE_SIZE });
+    const undone = undoneSets(sets, undos);
+    const recent = sets.filter(({ endedAt }) => now.getTime() - endedAt < EVENT_MS);
+    found.push(...recent.filter(({ first }) => !undone.has(first)));
+    if (recent.length < PAGE_SIZE) break;
+  }
+  return found;
+}
+
+/** Large changes by apps, and moves that the server has followed. `captions`: those of devices, by their ids. */
+export async function changeAlerts(
+  { history, podcasts }: ChangeSources,
+  user: UserId,
+  now: Date,
+  captions: ReadonlyMap<string, string>,
+): Promise<Alert[]> {
+  const alerts: Alert[] = [];
+  for (const set of await recentSets(history, user, now)) {
+    if (isLarge(set)) alerts.push(largeChange(set, captions));
+    if (set.kind === "server" && set.updated > 0) {
+      const moved = await findMoved(history, user, set);
+      if (moved.length > 0) alerts.push(await feedMoved({ podcasts }, set, moved));
+    }
+  }
+  return alerts;
+}
+
+function largeChange(set: ChangeSet, captions: ReadonlyMap<string, string>): Alert {
+  const { first, startedAt, endedAt, name, key, added, removed } = set;
+  const change = removed >= added ? "removed" : "added";
+  return {
+    key: `${first} ${new Date(startedAt).toISOString()}`,
+    at: new Date(endedAt),
+    facts: {
+      code: "large-change",
+      by: (captions.get(key.replace(/^device /, "")) ?? captions.get(name) ?? name) || undefined,
+      change,
+      count: change === "removed" ? removed : added,
+      on: new Date(endedAt),
+    },
+    subscriptions: [],
+  };
+}
+
+/** The subscriptions whose feed URL the server has replaced, as they are now. */
+async function findMoved(history: ChangeSources["history"], user: UserId, { first, last }: ChangeSet) {
+  const edits = (await history.editsAfter(user, first - 1, last)).filter((edit) => "feedUrl" in edit);
+  const items = new Map(
+    (
+      await history.items(
+        user,
+        edits.map(({ id }) => id),
+      )
+    ).map((item) => [item.id, item]),
+  );
+  return edits.flatMap(({ id, feedUrl }) => {
+    const item = items.get(id);
+    return item === undefined || isSameFeed(item.feedUrl, feedUrl) ? [] : item;
+  });
+}
+
+function isSameFeed(one: string, other: string): boolean {
+  const [first, second] = [readFeedUrl(one), readFeedUrl(other)];
+  return first.kind === "valid" && second.kind === "valid" && first.normalizedUrl === second.normalizedUrl;
+}
+
+async function feedMoved(
+  { podcasts }: Pick<ChangeSources, "podcasts">,
+  { first, startedAt, endedAt }: ChangeSet,
+  moved: readonly { readonly id: string; readonly feedUrl: string }[],
+): Promise<Alert> {
+  const found = await podcasts.find(moved.slice(0, MAX_TITLES).map(({ feedUrl }) => feedUrl));
+  const titles = found.flatMap(({ title }) => title ?? []);
+  return {
+    key: `${first} ${new Date(startedAt).toISOString()}`,
+    at: new Date(endedAt),
+    facts: { code: "feed-moved", podcasts: { titles, count: moved.length }, on: new Date(endedAt) },
+    subscriptions: moved.slice(0, MAX_SUBSCRIPTIONS).map(({ id }) => id),
+  };
+}
