@@ -54,6 +54,8 @@ class Oracle {
   played(episode: number, position: number, actedAt: number): void {
     const stored = this.#plays.get(episode);
     const isAhead = actedAt > this.#now() + 300_000;
+    // An upload that is only repeated changes nothing.
+    if (isAhead && stored?.position === position) return;
     const time = isAhead ? Math.max(Math.floor(this.#now() / 1_000) * 1_000, stored?.actedAt ?? 0) : actedAt;
     if (stored === undefined || time >= stored.actedAt) this.#plays.set(episode, { position, actedAt: time });
   }
