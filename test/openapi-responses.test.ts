@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { LOCAL_USER } from "../src/accounts/caller.ts";
+import { MAX_EXPORT_BYTES } from "../src/http/api/documents/me-import.ts";
 import { one } from "./support/access.ts";
 import { document as documentWith, fromElsewhere, newToken, signIn, signUp } from "./support/accounts.ts";
 import { startFeeds } from "./support/feeds.ts";
@@ -56,6 +57,7 @@ const UNDO = "POST /v1/history/{set}/undo";
 const scope = (scope: string) => documentWith("undo", { scope });
 const LONG = " ".repeat(70_000);
 const LONG_FILE = " ".repeat(16 * 1024 * 1024 + 1);
+const LONG_EXPORT = " ".repeat(MAX_EXPORT_BYTES + 1);
 
 /** Requests for subscriptions, with accounts and without. */
 function listCases(credentials: Headers): readonly Case[] {
@@ -179,6 +181,14 @@ function listCases(credentials: Headers): readonly Case[] {
     ["POST /v1/imports", 413, opml, LONG_FILE],
     ["POST /v1/imports", 415, plain, file],
     ["POST /v1/imports", 406, { ...opml, Accept: "text/html" }, file],
+    ["POST /v1/me/import", 200, plain, exported("https://feeds.example/exported")],
+    ["POST /v1/me/import", 200, plain, exported("x"), "/v1/me/import?dryRun=true"],
+    ["POST /v1/me/import", 400, plain, exported("x"), "/v1/me/import?dry_run=maybe"],
+    ["POST /v1/me/import", 400, plain, one("podcast", {})],
+    ["POST /v1/me/import", 422, plain, exported(1)],
+    ["POST /v1/me/import", 413, plain, LONG_EXPORT],
+    ["POST /v1/me/import", 415, credentials, "{}"],
+    ["POST /v1/me/import", 406, { ...plain, Accept: "text/html" }, "{}"],
     ["GET /v1/me", 200, credentials],
     ["GET /v1/me", 400, credentials, undefined, "/v1/me?x"],
     ["GET /v1/me", 406, reading],
@@ -186,6 +196,11 @@ function listCases(credentials: Headers): readonly Case[] {
     ["PATCH /v1/me", 422, plain, documentWith("account", { follow_moves: 1 })],
     ...invalidDocuments("PATCH /v1/me", plain),
   ];
+}
+
+function exported(feed_url: unknown): string {
+  const attributes = { feed_url, user_subscribed_at: "2026-01-02T03:04:05.678Z" };
+  return JSON.stringify({ data: [{ type: "subscription", id: newId(), attributes }] });
 }
 
 const OPEN_CASES: readonly Case[] = [

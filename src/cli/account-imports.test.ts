@@ -122,6 +122,7 @@ test("import --from: into an account of the database, or on a server; the passwo
   assert.match(typed.stderr, RESULT);
   assert.match(typed.stderr, /Password of user-\d+ at \S+: <silent>.*<echo>/s);
   assert.ok(!typed.stderr.includes(old.password));
+  assert.match(typed.stderr, /Signing in….*█/s);
 });
 
 test("import --from without --user: prints the login page of a Nextcloud server, and waits", async () => {
