@@ -5,7 +5,7 @@ import type {
   ServiceRequest,
   ServiceResponse,
 } from "../podcasts/read/service.ts";
-import { type Address, serverOf, writeAddress } from "./address.ts";
+import { type Address, addressOf, serverOf, writeAddress } from "./address.ts";
 import { ImportFailed, serverFailed, tooLarge } from "./failures.ts";
 
 /** Limits of one import. */
@@ -204,8 +204,7 @@ function toProblem(status: number): ImportFailed | undefined {
 
 function redirected(target: string, path: string): ImportFailed {
   const url = new URL(target);
-  const address = writeAddress(serverOf(url, path) ?? { origin: url.origin, path: url.pathname.replace(/\/+$/, "") });
-  return serverFailed({ kind: "redirect", address });
+  return serverFailed({ kind: "redirect", address: writeAddress(serverOf(url, path) ?? addressOf(url)) });
 }
 
 function toFailure(reason: ServiceFailure["reason"], isLast: boolean): ImportFailed {
