@@ -179,6 +179,40 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
     run: async (terminal, options) =>
       (await import("./watch.ts")).watch(terminal, locationOf(options), options.json === true),
   },
+  "link list": {
+    operands: [],
+    options: ["json", ...LOCATION],
+    summary: "List secret links: id, kind, creation time, URL, folder, title",
+    examples: [["earmark link list", "List all secret links"]],
+    run: async (terminal, options) =>
+      (await import("./links.ts")).listLinks(terminal, locationOf(options), options.json === true),
+  },
+  "link create": {
+    operands: ["KIND"],
+    options: ["folder", "title", "language", "own-titles", ...LOCATION],
+    meanings: { folder: "Share only this folder and the folders below it, such as News/Tech" },
+    summary:
+      "Create a secret link, which anyone who has its URL can open; KIND is list (a page and an OPML file) or alerts (an Atom feed)",
+    examples: [
+      ["earmark link create list --folder News", "Share the podcasts in a folder"],
+      ["earmark link create alerts", "Create a feed of alerts for your feed reader"],
+    ],
+    run: async (terminal, options, [kind = ""]) =>
+      (await import("./links.ts")).createLink(terminal, locationOf(options), kind, {
+        folder: stringOption(options.folder),
+        title: stringOption(options.title),
+        language: stringOption(options.language),
+        ownTitles: options["own-titles"] === true,
+      }),
+  },
+  "link revoke": {
+    operands: ["ID"],
+    options: [...LOCATION],
+    summary: "Revoke a secret link immediately",
+    examples: [["earmark link revoke 5a2e7c1b-…", "Revoke the link with this id"]],
+    run: async (terminal, options, [id = ""]) =>
+      (await import("./links.ts")).revokeLink(terminal, locationOf(options), id),
+  },
   ...USER_COMMANDS,
   backup: {
     operands: ["FILE|FOLDER"],

@@ -167,7 +167,10 @@ function fetchFrom({ connect }: Pick<Server, "connect">): NonNullable<ClientOpti
       const sent = request(url, options, (incoming) => {
         const { statusCode: status = 0, headers } = incoming;
         const type = { "content-type": headers["content-type"] ?? "" };
-        resolve(new Response(Readable.toWeb(incoming), { status, headers: type }));
+        // `Response` rejects a body for this status, even an empty one.
+        const body = status === 204 ? null : Readable.toWeb(incoming);
+        if (body === null) incoming.resume();
+        resolve(new Response(body, { status, headers: type }));
       });
       sent.on("error", reject);
       sent.end(body);
