@@ -41,6 +41,7 @@ import { guidOf, MAX_FEED_URL, readFeedUrl } from "../src/lists/feed-url.ts";
 import { readOpml } from "../src/opml/read.ts";
 import { readImportFile } from "../src/opml/read-import-file.ts";
 import { readMaxAge, readRetryAfter } from "../src/podcasts/fetch/freshness.ts";
+import { keyOfGuid, keyOfMediaUrl, type WantedEpisodes } from "../src/podcasts/read/episodes.ts";
 import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "../src/podcasts/read/feed-text.ts";
 import { FeedReader } from "../src/podcasts/read/read-feed.ts";
 import { decodePage, readPage } from "../src/podcasts/read/read-page.ts";
@@ -198,12 +199,25 @@ const PAGES: readonly Frame[] = [
   ["<meta ", ">"],
   ['"feedUrl":"', '"'],
 ];
+/** Of which an episode is wanted. */
+const EPISODES: readonly Frame[] = [
+  ["", ""],
+  ["<title>", "</title>"],
+  ["<title><![CDATA[", "]]></title>"],
+  ["<pubDate>Tue, 10 ", "</pubDate>"],
+  ['<enclosure url="', '"/>'],
+  ["<guid>", "</guid>"],
+].map(([start, end]) => [
+  `<rss><channel><title>T</title><item><guid>wanted</guid><title>T</title>${start}`,
+  `${end}</item></channel></rss>`,
+]);
+const WANTED = { guids: [keyOfGuid("wanted")], mediaUrls: [keyOfMediaUrl("https://a.example/wanted.mp3")] };
 const APPLE = new URL("https://podcasts.apple.com/");
-function readWholeFeed(text: string, contentType?: string): unknown {
-  const reader = new FeedReader(new URL("https://a.example/feed"), contentType);
+function readWholeFeed(text: string, contentType?: string, wanted?: WantedEpisodes): unknown {
+  const reader = new FeedReader(new URL("https://a.example/feed"), contentType, wanted);
   const bytes = Buffer.from(text);
   for (let at = 0; at < bytes.length; at += 4_096) reader.write(bytes.subarray(at, at + 4_096));
-  return reader.end();
+  return [reader.end(), reader.episodes];
 }
 const client = (response: () => Response) =>
   createClient({ url: "http://a.example/", retries: 0, fetch: async () => response() });
@@ -308,6 +322,7 @@ const READERS: readonly Reader[] = [
     },
   },
   plain("feeds: FeedReader", LONG, (text) => readWholeFeed(text), FEEDS),
+  plain("feeds: FeedReader, episodes", LONG, (text) => readWholeFeed(text, undefined, WANTED), EPISODES),
   plain("feeds: FeedReader, Content-Type", HEADERS, (text) => readWholeFeed("<rss/>", text), [
     ["text/xml; charset=", ""],
   ]),

@@ -10,7 +10,7 @@ const MAX_DEPTH = 64;
 /** Several times what real feeds of the maximum size have. */
 const MAX_ELEMENTS = 100_000;
 /** The same for feeds that are read for their episodes. */
-const MAX_EPISODE_ELEMENTS = 2_000_000;
+const MAX_EPISODE_ELEMENTS = 1_000_000;
 /** The root element must start within this many characters; PHP warnings may come before it. */
 const MAX_PREAMBLE = 64 * 1024;
 /** Longest comment, CDATA section or tag: the parser keeps these in memory until they end. */
