@@ -277,6 +277,8 @@ test("account import: a server without accounts, and one that fetches no feeds â
   assert.deepEqual(json.data.attributes.episode_actions, { found: 1, added: 1, not_newer: 0, refused: 0 });
   const { json: actions } = await server.call("GET", "/v1/episode-actions");
   assert.equal(actions.meta.total, 1);
+  const { json: history } = await server.call("GET", "/v1/history");
+  assert.deepEqual([history.data[0].attributes.by.kind, history.data[0].attributes.added], ["import", 1]);
 });
 
 test("account import: beyond the quota â†’ refused, and the actions are imported", async () => {
