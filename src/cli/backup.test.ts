@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
-import { lines, runInProcess, serveInProcess } from "../../test/support/commands.ts";
+import { lines, runInProcess, serveInProcess, withStore } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { run, start } from "../../test/support/process.ts";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "../../test/support/server.ts";
@@ -89,6 +89,20 @@ describe("backup and restore", () => {
   });
 
   for (const engine of ["SQLite", "PostgreSQL"])
+    test(`backup on ${engine}: its time → recorded in the database, for alerts and metrics`, async () => {
+      const folder = temporaryFolder();
+      const DATABASE_URL =
+        engine === "SQLite" ? `file:${join(folder, "earmark.db")}` : await postgres.migratedDatabase();
+      const last = () => withStore(DATABASE_URL, (store) => store.alerts.lastBackup());
+      assert.equal(await last(), undefined);
+      const before = Date.now();
+      const { code, stderr } = await runInProcess(["backup", join(folder, "copy.db")], { DATABASE_URL });
+      assert.equal(code, 0, stderr);
+      const at = (await last())?.getTime() ?? 0;
+      assert.ok(at >= before && at <= Date.now());
+    });
+
+  for (const engine of ["SQLite", "PostgreSQL"])
     test(`restore on ${engine}: a backup with tokens and sessions → they are valid only with --keep-access`, async () => {
       const folder = temporaryFolder();
       const settings = { DATABASE_URL: `file:${join(folder, "earmark.db")}` };
@@ -98,9 +112,10 @@ describe("backup and restore", () => {
       await runInProcess(["user", "add", "ann", "--password-stdin"], settings, undefined, "a good password");
       await runInProcess(["token", "create", "ann", "--label", "phone"], settings);
       await runInProcess(["user", "invite"], settings);
+      assert.equal((await runInProcess(["link", "create", "list", "--user", "ann"], settings)).code, 0);
       const copy = join(folder, "copy.db");
       await runInProcess(["backup", copy], settings);
-      const credentials = "1 token, 0 sessions and 1 invitation";
+      const credentials = "1 token, 0 sessions, 1 invitation and 1 secret link";
 
       const withoutFlag = await target("without-flag.db");
       const refused = await runInProcess(["restore", copy, "--yes"], withoutFlag);
@@ -125,6 +140,7 @@ describe("backup and restore", () => {
         assert.ok(stderr.includes(credentials), stderr);
         assert.match((await runInProcess(["user", "list"], restored)).stdout, /ann/);
         assert.equal(lines(await runInProcess(["token", "list", "ann"], restored)).length, count);
+        assert.equal(lines(await runInProcess(["link", "list", "--user", "ann"], restored)).length, count);
       }
     });
 

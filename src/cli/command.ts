@@ -16,10 +16,13 @@ export const OPTIONS = {
   json: ["", "Print one JSON object per line"],
   yes: ["", "Do not ask for confirmation"],
   keep: ["N", "Write a dated file to the folder and keep the N newest; older backups made with --keep are deleted"],
-  "keep-access": ["", "Keep the backup's tokens, sessions, invitations, passkeys and linked identities valid"],
+  "keep-access": [
+    "",
+    "Keep the backup's tokens, sessions, invitations, passkeys, linked identities and secret links valid",
+  ],
   "end-access": [
     "",
-    "Revoke the backup's tokens, sessions, invitations, passkeys and linked identities; users must sign in with their passwords and connect their apps again",
+    "Revoke the backup's tokens, sessions, invitations, passkeys, linked identities and secret links; users must sign in with their passwords and connect their apps again",
   ],
   server: [
     "URL",
