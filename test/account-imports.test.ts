@@ -203,6 +203,12 @@ test("account import: with an event stream → progress at once and every two se
   assert.ok(times.every((time, index) => index === 0 || time - (times[index - 1] ?? 0) < 2_000));
   assert.ok(events.length > 5);
   const last = events.at(-1);
+  const { subscriptions, episode_actions } = last?.data.data.attributes ?? {};
+  assert.deepEqual(
+    events.at(-2)?.data,
+    { stage: "writing", subscriptions, episode_actions },
+    "the counts of the result",
+  );
   assert.deepEqual([last?.event, last?.data.data.attributes.subscriptions.added], ["result", 1]);
   for (const { event, data } of events.slice(0, -1)) {
     assert.equal(event, "progress");

@@ -95,6 +95,8 @@ class ProgressStream {
   #sentAt = 0;
   #timer: NodeJS.Timeout | undefined;
   #stage: ImportProgress["stage"] | undefined;
+  /** Whether the latest progress has not been sent. */
+  #isBehind = false;
 
   constructor(request: Request, response: Response) {
     this.#request = request;
@@ -107,6 +109,7 @@ class ProgressStream {
     if (this.#timer === undefined) this.#start();
     const isDue = stage !== this.#stage || performance.now() - this.#sentAt >= EVENT_MS;
     this.#stage = stage;
+    this.#isBehind = !isDue;
     if (isDue) this.#send("progress", this.#latest);
   }
 
@@ -137,6 +140,7 @@ class ProgressStream {
 
   #finish(event: string, data: string): void {
     clearInterval(this.#timer);
+    if (this.#isBehind) this.#send("progress", this.#latest);
     this.#send(event, data);
     this.#response.end();
   }
