@@ -10,6 +10,7 @@ import { startDiscovery } from "./support/oidc-issuer.ts";
 import { DOCUMENT } from "./support/openapi.ts";
 import { accountImportCases } from "./support/openapi-account-imports.ts";
 import { administrationCases } from "./support/openapi-administration.ts";
+import { linkCases } from "./support/openapi-links.ts";
 import { duplicateCases, podcastCases, searchCases } from "./support/openapi-podcasts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./support/server.ts";
 import { type Case, type Headers, signInCases } from "./support/sign-in-cases.ts";
@@ -295,6 +296,16 @@ test("responses: with accounts → as documented", async () => {
     ["DELETE /v1/me", 406, { ...session, Accept: "text/html" }],
     ["DELETE /v1/me", 204, session],
   ]);
+});
+
+test("responses: links and alerts → as documented", async () => {
+  const server = await startServer(WITH_ACCOUNTS);
+  const ann = await signUp(server.port, "ann", "correct horse battery", fromElsewhere());
+  const session = { Cookie: ann.cookie };
+  const headers = { ...session, "Content-Type": PLAIN };
+  const body = documentWith("link", { kind: "alerts" });
+  const { json } = await server.call("POST", `${BASE_PATH}/v1/links`, { headers, body });
+  await run(server, BASE_PATH, linkCases(json.data.id, session, invalidDocuments));
 });
 
 test("responses: devices, episode actions and app logins → as documented", async () => {
