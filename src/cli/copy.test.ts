@@ -5,6 +5,7 @@ import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
 import { runInProcess, serveInProcess, withStore } from "../../test/support/commands.ts";
 import { addTo, removeFrom } from "../../test/support/lists.ts";
+import { play } from "../../test/support/plays.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { start } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
@@ -49,6 +50,8 @@ await withStore(from, async (store) => {
     NOW,
   );
   await store.apps.changeFollowsMoves(asUser(1), false, NOW);
+  await store.duplicates.dismiss(asUser(1), MOVED.id, NOW);
+  await play(store, [{ podcast: NEW_URL, name: "one", title: "One", at: NOW }], 1);
 });
 
 const everything = (url: string) =>
@@ -60,6 +63,8 @@ const everything = (url: string) =>
     moved: await store.find(1, [{ kind: "feed", normalizedUrl: MOVED.normalizedUrl }]),
     movedFeeds: await store.apps.movedFeeds(1, "phone"),
     followsMoves: [await store.apps.followsMoves(1), await store.apps.followsMoves(2 ** 40)],
+    dismissals: await store.duplicates.dismissals(1),
+    actions: await store.apps.actions(1, { after: 0, upTo: 10, limit: 10, feed: undefined }),
   }));
 
 /** Waits for ten seconds, while other tests run. */
@@ -76,6 +81,14 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
     "the URL that the app has",
   );
   assert.deepEqual(expected.followsMoves, [false, true]);
+  assert.deepEqual(
+    expected.dismissals.map(({ id }) => id),
+    [MOVED.id],
+  );
+  assert.deepEqual(
+    expected.actions.map(({ title }) => title),
+    ["One"],
+  );
   for (const [source, target] of [
     [from, there],
     [there, back],
@@ -83,7 +96,7 @@ test("copy: SQLite to PostgreSQL and back → the same content", async () => {
     const { code, stdout, stderr } = await runInProcess(["copy", "--from", source, "--to", target]);
     assert.equal(code, 0, stderr);
     assert.equal(stdout, "");
-    assert.match(stderr, /^Copied 7016 rows from .* to .*; row counts and checksums match\.\n$/);
+    assert.match(stderr, /^Copied 7022 rows from .* to .*; row counts and checksums match\.\n$/);
     if (target === back) assert.deepEqual(readdirSync(dirname(pathOf(back))).sort(), ["earmark.db", "earmark.db-lock"]);
     assert.deepEqual(await everything(target), expected);
   }
