@@ -228,7 +228,7 @@ describe("/v1/me", async () => {
       assert.equal(response.headers["content-disposition"], 'attachment; filename="earmark.json"');
       const types = response.json.data.map(({ type }: { type: string }) => type);
       assert.deepEqual(types.slice(0, 4), ["account", "token", "session", "subscription"]);
-      assert.equal(types.length, 6_003);
+      assert.equal(types.length, 6_004);
       assert.equal(response.json.data[0].attributes.name, name);
       assert.doesNotMatch(response.text, /emk_|argon2/);
     }
