@@ -12,7 +12,7 @@ const REQUESTS = [
 /** The tests that run on tables distributed over the nodes of a Citus cluster; `npm run test:cluster -- TEXT` selects some. */
 const TESTS = [
   "test/cluster/*.suite.ts",
-  "src/store/postgres/{accounts,apps,podcasts}.test.ts",
+  "src/store/postgres/{accounts,apps,links,podcasts}.test.ts",
   "test/{history,change-history}.test.ts",
   ...REQUESTS,
 ];
