@@ -444,7 +444,7 @@ export interface ChangeSetPage extends Omit<Page, "items"> {
 export interface UndoOptions extends CallOptions {
   /** "this" (the default) undoes the change set, "since" everything since before it. */
   readonly scope?: "this" | "since" | undefined;
-  /** Ids of at most 1,000 subscriptions, only with the scope "this": nothing else is undone. */
+  /** Ids of at most 1,000 subscriptions, only with the scope "this": only the last change of each of them is undone. */
   readonly subscriptions?: readonly string[] | undefined;
   /** Changes nothing. */
   readonly dryRun?: boolean | undefined;

@@ -40,8 +40,16 @@ export async function readEvents(history: HistoryStore, user: UserId, first: num
   };
 }
 
-/** What each subscription that was changed from `first` to `last` had been before, in the order of these changes. */
-export function statesBefore(events: Events, first: number, last: number): Map<string, Before> {
+/**
+ * What each subscription that was changed from `first` to `last` had been before, in the order of these changes; or, of
+ * those named by `only`, before the last of these changes.
+ */
+export function statesBefore(
+  events: Events,
+  first: number,
+  last: number,
+  only?: ReadonlySet<string>,
+): Map<string, Before> {
   const isWithin = (sequence: number) => first <= sequence && sequence <= last;
   type Event = { readonly at: number; readonly id: string } & (
     | { readonly kind: "added" }
@@ -57,7 +65,10 @@ export function statesBefore(events: Events, first: number, last: number): Map<s
     ...events.edits.map((edit) => ({ kind: "edited", at: edit.sequence, id: edit.id, edit }) as const),
   ];
   const before = new Map<string, Before>();
-  for (const event of all.sort((one, other) => one.at - other.at)) {
+  all.sort((one, other) => one.at - other.at);
+  const latest = new Map(all.map(({ id, at }) => [id, at]));
+  for (const event of all) {
+    if (only !== undefined && (!only.has(event.id) || latest.get(event.id) !== event.at)) continue;
     const { id, kind } = event;
     const known = before.get(id);
     if (known === undefined) before.set(id, stateBefore(event));

@@ -51,7 +51,7 @@ interface Plan {
 
 interface UndoOptions {
   readonly scope: Scope;
-  /** Ids of subscriptions: nothing else is undone. */
+  /** Ids of subscriptions: only the last change of each of them in the set is undone. */
   readonly only?: ReadonlySet<string> | undefined;
   readonly dryRun?: boolean;
   readonly now: Date;
@@ -73,7 +73,7 @@ export async function undo(
   await requireComplete(store.history, user, found, scope);
   const last = scope === "since" ? Math.max(sequence, found.set.last) : found.set.last;
   const events = await readEvents(store.history, user, first, last);
-  const before = new Map([...statesBefore(events, first, last)].filter(([id]) => only?.has(id) ?? true));
+  const before = statesBefore(events, first, last, only);
   const plan = await planUndo(store.history, user, before, events, scope === "this" ? last : undefined);
   const author: Author = {
     ...(caller.author ?? BY_COMMAND),

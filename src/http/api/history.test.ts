@@ -216,6 +216,20 @@ test("undo: some subscriptions of a set → the others stay as they are, and the
   });
 });
 
+test("undo: a subscription was added, renamed and removed in one set → the removal alone can be undone", async () => {
+  const { page, addBy, newest, undo } = await newScene();
+  const [{ data }] = await addBy(page, numbered(1));
+  const ref = { type: "subscription", id: data.id };
+  const before = { ...data, attributes: { ...data.attributes, title: "New" } };
+  await operate(page, [{ op: "update", data: { ...ref, attributes: { title: "New" } } }]);
+  await operate(page, [{ op: "remove", ref }]);
+  const { id } = await newest();
+  assert.deepEqual(undone(await undo(id)), { restored: 0, removed: 0, reverted: 0, skipped: [] });
+  const only = { scope: "this", subscription_ids: [data.id] };
+  assert.deepEqual(undone(await undo(id, only)), { restored: 1, removed: 0, reverted: 0, skipped: [] });
+  assert.deepEqual((await page("GET", `/v1/subscriptions/${data.id}`)).json.data, before);
+});
+
 test("undo since: takes the list back to before the set, whatever came later", async () => {
   const { page, program, addBy, app, history, undo, listed, wait } = await newScene();
   const [first] = await addBy(page, numbered(3));
