@@ -86,8 +86,9 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "web/src/apps": BELOW_VIEWS,
   "web/src/accounts": `${BELOW_VIEWS} web/src/apps web/src/list`,
   "web/src/links": `${BELOW_VIEWS} web/src/list`,
+  "web/src/history": `${BELOW_VIEWS} web/src/list`,
   "web/src/alerts": `${BELOW_VIEWS} web/src/list`,
-  "web/src/shell": `${BELOW_VIEWS} web/src/accounts web/src/alerts web/src/links web/src/apps web/src/import web/src/list web/src/listening web/src/podcasts`,
+  "web/src/shell": `${BELOW_VIEWS} web/src/accounts web/src/alerts web/src/links web/src/apps web/src/history web/src/import web/src/list web/src/listening web/src/podcasts`,
   "web/src/main.tsx": "web/src/accounts web/src/server web/src/shell web/src/styles web/src/words preact",
 };
 

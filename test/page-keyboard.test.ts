@@ -8,6 +8,7 @@ import {
   NEWEST_FIRST,
   numberedFeeds,
   rows,
+  status,
   subscribe,
   THREE,
   until,
@@ -53,7 +54,7 @@ describe("keyboard", { concurrency: 2 }, () => {
         en.settings.title,
         en.list.export,
         en.links.shareHint,
-        en.list.recent,
+        en.history.title,
         "search",
         `${en.list.newest}${en.list.oldest}${en.podcasts.byTitle}${en.podcasts.byFolder}`,
         en.podcasts.select,
@@ -71,7 +72,7 @@ describe("keyboard", { concurrency: 2 }, () => {
     });
 
     await t.test("keyboard: single keys → every view, undo and the settings", async () => {
-      await subscribe(server, THREE.slice(1));
+      for (const feed of THREE.slice(1)) await subscribe(server, [feed]);
       await until(() => hosts(page), NEWEST_FIRST);
       await isAt(page, en.list.title);
       await page.keyboard.press("a");
@@ -83,6 +84,7 @@ describe("keyboard", { concurrency: 2 }, () => {
       await removeButton(page, "two.example").press("Enter");
       await until(() => hosts(page), ["three.example", "one.example"]);
       await page.keyboard.press("u");
+      await status(page, en.list.undone).waitFor();
       await until(() => hosts(page), NEWEST_FIRST);
       await button(page, en.settings.title).focus();
       await page.keyboard.press("?");
@@ -109,8 +111,11 @@ describe("keyboard", { concurrency: 2 }, () => {
         await page.keyboard.press("Enter");
         await until(() => focused(page), removeLabel("three.example"));
         await button(page, en.list.undo).press("Enter");
-        await until(() => hosts(page), NEWEST_FIRST);
+        await until(() => hosts(page), ["three.example", "one.example"]);
         await until(() => focused(page), "content");
+        await status(page, en.list.undone).waitFor();
+        await subscribe(server, THREE.slice(1, 2));
+        await until(async () => (await hosts(page)).length, 3);
         await button(page, en.settings.title).press("Enter");
         await page.getByRole("dialog").getByRole("button", { name: en.close }).press("Enter");
         await until(() => focused(page), en.settings.title);
@@ -135,6 +140,7 @@ describe("keyboard", { concurrency: 2 }, () => {
         assert.notEqual(await focused(page), "search");
         await isAt(page, en.list.title);
         await button(page, en.list.undo).click();
+        await status(page, en.list.undone).waitFor();
       };
       await pressAll();
       await page.reload();

@@ -144,7 +144,7 @@ describe("list", { concurrency: 3 }, () => {
         );
         await search(page).fill("");
         await button(page, en.list.undo).click();
-        assert.equal((await feedsOf(server)).at(-2), feed);
+        await until(async () => (await feedsOf(server)).at(-1), feed);
       },
     );
 

@@ -219,13 +219,26 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
   await page.getByRole("button", { name, exact: true }).waitFor();
 
   await remove.click();
-  await page.getByRole("link", { name: words.list.recent }).click();
-  const removals = page.getByRole("list", { name: words.removed.title });
-  await removals.getByRole("button").waitFor();
-  await check("recently removed");
-  await removals.getByRole("button").click();
-  await removals.waitFor({ state: "detached" });
-  await check("nothing removed");
+  await page.getByRole("link", { name: words.history.title }).click();
+  const sets = page.getByRole("list", { name: words.history.title }).getByRole("listitem");
+  await sets.first().getByRole("button").click();
+  await page.getByRole("dialog").getByRole("listitem").first().waitFor();
+  await check("preview of an undo");
+  await press(words.cancel);
+  await sets.first().locator(".covers").waitFor();
+  await check("history");
+  await sets.first().getByRole("link").click();
+  await page.getByRole("list", { name: words.history.changes }).getByRole("listitem").first().waitFor();
+  await check("one set of changes");
+  await press(words.history.goBack);
+  await page.getByRole("dialog").getByRole("listitem").first().waitFor();
+  await check("preview of going back");
+  await press(words.cancel);
+  await page.goBack();
+  await sets.first().getByRole("button").click();
+  await page.getByRole("dialog").getByRole("button", { name: words.list.undo }).click();
+  await sets.first().getByText(words.history.undo, { exact: true }).waitFor();
+  await check("undone");
 
   await show("add");
   await page.getByLabel(words.add.label).fill("https://open.spotify.com/show/1");

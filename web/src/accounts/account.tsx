@@ -3,7 +3,7 @@ import type { Credential } from "../../../client/src/index.ts";
 import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { Devices, useDevices } from "../apps/devices.tsx";
 import { Tokens } from "../apps/tokens.tsx";
-import { deleteLocalCopy, flushRemovals, sync } from "../list/subscription-list.ts";
+import { deleteLocalCopy, sync } from "../list/subscription-list.ts";
 import { anonymousClient, client, currentUser, forgetUser, noRetryClient } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
 import { Dialog, download, Field, useRestoreFocus } from "../ui/components.tsx";
@@ -76,8 +76,7 @@ const MAX_FLUSH_MS = 3_000;
 
 async function signOut(): Promise<void> {
   // After signing out, the page could no longer send edits. The timeout is for a server that does not respond.
-  const sending = flushRemovals().then(() => sync(AbortSignal.timeout(MAX_FLUSH_MS)));
-  await sending.catch(() => {});
+  await sync(AbortSignal.timeout(MAX_FLUSH_MS)).catch(() => {});
   try {
     await anonymousClient.signOut();
     await deleteLocalCopy();

@@ -83,7 +83,8 @@ function showPodcast({ id }: Subscription): void {
 }
 
 /** Where one can do something about it. */
-const VIEWS: Partial<Readonly<Record<Alert["code"], "apps" | "account">>> = {
+const VIEWS: Partial<Readonly<Record<Alert["code"], "apps" | "account" | "history">>> = {
+  "large-change": "history",
   "device-silent": "apps",
   "new-sign-in": "account",
 };

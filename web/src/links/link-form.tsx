@@ -157,7 +157,7 @@ function ListChoice({ choice, onChange }: PartProps) {
 /** What the link will share, each of which can be left out, and the private feeds that it will not. */
 function Preview({ choice, onChange }: PartProps) {
   const { links: words, loading } = useWords();
-  const { items, hidden } = useValue(subscriptionList);
+  const { items } = useValue(subscriptionList);
   const { folder, except } = choice;
   const { value: preview, failure } = useLoaded(
     () => client.previewLink({ kind: "list", folder: folder || undefined }),
@@ -165,11 +165,10 @@ function Preview({ choice, onChange }: PartProps) {
   );
   const chosen = useMemo(
     () =>
-      items.filter(({ id, folders = [] }) => {
-        const isInFolder = folder === "" || folders.some((path) => path === folder || path.startsWith(`${folder}/`));
-        return isInFolder && !hidden.has(id);
-      }),
-    [items, hidden, folder],
+      items.filter(
+        ({ folders = [] }) => folder === "" || folders.some((path) => path === folder || path.startsWith(`${folder}/`)),
+      ),
+    [items, folder],
   );
   if (failure !== undefined) return <p class="error">{explainError(failure)}</p>;
   if (preview === undefined) return <p class="muted">{loading}</p>;

@@ -1,7 +1,7 @@
 import { NetworkError, type Progress, type SubscribeResult } from "../../../client/src/index.ts";
 import { accountMode, client, connectionProblem, reportProblem, setUser } from "../server/server.ts";
 import { displayUrl } from "../ui/feed-url.ts";
-import { addToLocalCopy, flushRemovals, refresh, subscriptionList, sync } from "./subscription-list.ts";
+import { addToLocalCopy, refresh, subscriptionList, sync } from "./subscription-list.ts";
 
 /** A feed to add, and its outcome. */
 export interface Line {
@@ -35,7 +35,6 @@ export async function addFeeds(
   onLines: (lines: readonly Line[]) => void,
   { stop, isOfflineAllowed = false }: AddOptions = {},
 ): Promise<void> {
-  await flushRemovals();
   const current = [...lines];
   const waiting = current.flatMap(({ outcome }, index) => (outcome === "waiting" ? [index] : []));
   const feedsFrom = (start: number) =>

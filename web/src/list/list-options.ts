@@ -30,15 +30,9 @@ const foldersOf = ({ folders }: Subscription) => folders ?? NO_FOLDER;
 const isIn = (path: string) => (folder: string) => folder === path || (path !== "" && folder.startsWith(`${path}/`));
 
 /** The subscriptions to show, oldest first. */
-export function filterList(
-  items: readonly Subscription[],
-  hidden: ReadonlySet<string>,
-  currentFilter: Filter,
-  query: string,
-): Subscription[] {
+export function filterList(items: readonly Subscription[], currentFilter: Filter, query: string): Subscription[] {
   const contains = (text: string | undefined) => text?.toLowerCase().includes(query);
   return items.filter((item) => {
-    if (hidden.has(item.id)) return false;
     if (currentFilter === "attention" && !needsAttention(item)) return false;
     if (typeof currentFilter === "object" && !foldersOf(item).some(isIn(currentFilter.folder))) return false;
     if (query === "" || contains(item.feedUrl) || contains(item.title)) return true;

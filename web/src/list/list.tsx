@@ -35,8 +35,8 @@ interface ListViewProps {
 
 export function ListView({ loadPodcastComponents }: ListViewProps) {
   const words = useWords();
-  const { items, hidden, status } = useValue(subscriptionList);
-  const total = useMemo(() => items.length - items.filter(({ id }) => hidden.has(id)).length, [items, hidden]);
+  const { items, status } = useValue(subscriptionList);
+  const total = items.length;
   const loaded = useValue(podcastComponents);
   const openedId = useValue(openedPanel);
   const opened = openedId === undefined ? undefined : items.find(({ id }) => id === openedId);
@@ -66,7 +66,7 @@ export function ListView({ loadPodcastComponents }: ListViewProps) {
         <a class="icon-button" href="#links" aria-label={words.links.shareHint} title={words.links.shareHint}>
           <Icon name="link" />
         </a>
-        <a class="icon-button" href="#removed" aria-label={words.list.recent} title={words.list.recent}>
+        <a class="icon-button" href="#history" aria-label={words.history.title} title={words.history.title}>
           <Icon name="waiting" />
         </a>
       </div>
@@ -75,7 +75,7 @@ export function ListView({ loadPodcastComponents }: ListViewProps) {
       {status === "loading" && total === 0 && <p class="muted">{words.loading}</p>}
       {status === "ready" && total === 0 && <EmptyList />}
       {status === "ready" && total > 1 && loaded && <loaded.DuplicateHint />}
-      {total > 0 && <SearchableList items={items} hidden={hidden} />}
+      {total > 0 && <SearchableList items={items} />}
       {loaded && opened && <loaded.Panel key={opened.id} subscription={opened} />}
     </>
   );
@@ -99,14 +99,14 @@ async function showPanel(load: ListViewProps["loadPodcastComponents"]): Promise<
 
 type ListState = typeof subscriptionList.value;
 
-function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) {
+function SearchableList({ items }: Pick<ListState, "items">) {
   const words = useWords();
   const loaded = useValue(podcastComponents);
   const selected = useValue(selection);
   const isNarrow = useNarrow();
   const [revealed, toggle] = useRevealed();
   const focusRow = useRef<((index: number) => void) | undefined>(undefined);
-  const { text, query, currentFilter, matches, visible } = useEntries(items, hidden);
+  const { text, query, currentFilter, matches, visible } = useEntries(items);
   const renamedRow = useRenamedRow(visible, (index) => focusRow.current?.(index));
 
   const found = format(words.list.found, { n: matches.length });
@@ -128,7 +128,7 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
       <search class="toolbar">
         <SearchField onArrowDown={() => visible.length > 0 && focusRow.current?.(0)} />
         {query !== "" && <span class="muted">{found}</span>}
-        {loaded && <loaded.FilterSelect items={items} hidden={hidden} />}
+        {loaded && <loaded.FilterSelect items={items} />}
         <OrderSelect />
         {loaded && <loaded.BulkActions items={matches} />}
       </search>
@@ -169,17 +169,14 @@ function SearchableList({ items, hidden }: Pick<ListState, "items" | "hidden">) 
 }
 
 /** The subscriptions that match the search and the filter, and the same in order and with the heads of folders. */
-function useEntries(items: ListState["items"], hidden: ListState["hidden"]) {
+function useEntries(items: ListState["items"]) {
   const version = useValue(podcastsVersion);
   const currentFilter = useValue(filter);
   const currentOrder = useValue(order);
   const collapsedFolders = useValue(collapsed);
   const text = useValue(search).trim();
   const query = text.toLowerCase();
-  const matches = useMemo(
-    () => filterList(items, hidden, currentFilter, query),
-    [items, hidden, currentFilter, query, version],
-  );
+  const matches = useMemo(() => filterList(items, currentFilter, query), [items, currentFilter, query, version]);
   const visible = useMemo(
     () => arrange(matches, currentOrder, collapsedFolders),
     [matches, currentOrder, collapsedFolders],

@@ -2,7 +2,7 @@ import { EarmarkError, type Operation, type Refusal, type Subscription } from ".
 import { accountMode, client, noRetryClient, setUser } from "../server/server.ts";
 import { explainCode } from "../ui/errors.ts";
 import { getWords } from "../words/index.ts";
-import { edit, flushRemovals, refresh, refusals, subscriptionList, sync, updateRefusals } from "./subscription-list.ts";
+import { edit, refresh, refusals, subscriptionList, sync, updateRefusals } from "./subscription-list.ts";
 
 const CHANGES_PER_PAGE = 1_000;
 
@@ -15,7 +15,6 @@ interface UrlChange {
 
 /** Gives a subscription a new feed URL. */
 export async function changeFeedUrl(id: string, feedUrl: string): Promise<UrlChange> {
-  await flushRemovals();
   const others = subscriptionList.value.items.filter((item) => item.id !== id);
   const existing = others.find((item) => item.feedUrl === feedUrl || item.formerFeedUrls?.includes(feedUrl));
   if (existing) return { existing };
@@ -51,7 +50,6 @@ export async function undoMerge(from: Subscription, into: Subscription): Promise
 
 /** Unlike edits, these wait for the server. */
 async function apply(operations: readonly Operation[]): Promise<void> {
-  await flushRemovals();
   // Someone else may have signed in: then the page is loaded again.
   if (accountMode !== "off" && !setUser(await noRetryClient.me())) return;
   await sync();

@@ -6,10 +6,7 @@ import type { Group } from "./list-options.ts";
 /** Components with which the list shows and edits podcasts; see `podcasts/list-features.tsx`. */
 export interface PodcastComponents {
   readonly MoreSortOptions: ComponentType;
-  readonly FilterSelect: ComponentType<{
-    readonly items: readonly Subscription[];
-    readonly hidden: ReadonlySet<string>;
-  }>;
+  readonly FilterSelect: ComponentType<{ readonly items: readonly Subscription[] }>;
   readonly BulkActions: ComponentType<{ readonly items: readonly Subscription[] }>;
   readonly GroupHead: ComponentType<{ readonly group: Group }>;
   readonly SharedMark: ComponentType<{ readonly subscription: Subscription }>;

@@ -7,7 +7,7 @@ import { isolate } from "../ui/isolate.ts";
 import { format, formatDay, useWords } from "../words/index.ts";
 import { nameOf, podcastOf, titleOf } from "./known-podcasts.ts";
 import { openedPanel, podcastComponents } from "./podcast-components.ts";
-import { remove } from "./subscription-list.ts";
+import { removeOnClick } from "./removal.ts";
 
 interface RowProps {
   readonly subscription: Subscription;
@@ -140,7 +140,7 @@ function Actions({ subscription, isRevealed, onToggle, onRename }: ActionsProps)
         key="remove"
         icon="remove"
         label={format(list.remove, { name })}
-        onClick={() => remove([subscription])}
+        onClick={(event) => removeOnClick(event, subscription)}
       />
     </div>
   );

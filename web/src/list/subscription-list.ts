@@ -24,17 +24,12 @@ import {
   setUser,
 } from "../server/server.ts";
 import { createState } from "../state/state.ts";
-import { dismissNotice, showNotice } from "../ui/notices.ts";
-import { format, getWords } from "../words/index.ts";
-import { nameOf, restorePodcasts, serializePodcasts } from "./known-podcasts.ts";
+import { restorePodcasts, serializePodcasts } from "./known-podcasts.ts";
 import { claimStorage, createMemoryStorage, type OwnedStorage } from "./owned-storage.ts";
-import { discardRemovals, type Identified, readRemovals, storeRemovals } from "./unfinished-removals.ts";
 
 interface SubscriptionList {
   /** Oldest first, with the edits that the server does not have yet. */
   readonly items: readonly Subscription[];
-  /** Ids of removed items that are still in the list, because the removal can be undone. */
-  readonly hidden: ReadonlySet<string>;
   readonly status: "loading" | "ready" | "failed";
   /** Number of edits that the server has not confirmed yet. */
   readonly pending: number;
@@ -42,7 +37,6 @@ interface SubscriptionList {
 
 export const subscriptionList = createState<SubscriptionList>({
   items: [],
-  hidden: new Set(),
   status: "loading",
   pending: 0,
 });
@@ -71,7 +65,6 @@ function open(user: string): void {
   owner = user;
   localCopy = openStored().catch(() => openWith(createMemoryStorage()));
   void runIfNeeded();
-  void finishRemovals();
 }
 
 async function openStored() {
@@ -196,99 +189,12 @@ export async function savePodcasts(): Promise<void> {
 export async function deleteLocalCopy(): Promise<void> {
   running?.abort();
   running = undefined;
-  discardRemovals(owner, readRemovals(owner));
   await (await localCopy)?.storage.clear().catch(() => {});
 }
 
-/**
- * When other tabs may complete a removal: when it can no longer be undone, unless its tab is frozen or the pointer stays
- * on the notice.
- */
-const FINISH_AFTER_MS = 60_000;
-
-let undoable: readonly Subscription[] = [];
-const pendingRemovals = new Set<Promise<void>>();
-
-/** Hides subscriptions at once. They are removed once that can no longer be undone. */
-export function remove(subscriptions: readonly Subscription[]): void {
-  const [first] = subscriptions;
-  if (first === undefined) return;
-  const { list } = getWords();
-  const all = [...undoable, ...subscriptions];
-  // The new notice replaces the previous one and takes over its subscriptions.
-  undoable = [];
-  hide(subscriptions);
-  storeRemovals(owner, subscriptions, Date.now() + FINISH_AFTER_MS);
-  showNotice(format(list.removed, { n: all.length, name: nameOf(first) }), {
-    label: list.undo,
-    onClick: undo,
-    onDismiss: removeUndoable,
-  });
-  undoable = all;
-}
-
-function undo(): void {
-  if (undoable.length === 0) return;
-  unhide(undoable);
-  undoable = [];
-  showNotice(getWords().list.undone);
-}
-
-function hide(removed: readonly Identified[]): void {
-  update({ hidden: new Set([...subscriptionList.value.hidden, ...removed.map(({ id }) => id)]) });
-}
-
-/** Called when a removal is finished or undone. */
-function unhide(removed: readonly Identified[]): void {
-  discardRemovals(owner, removed);
-  const shown = new Set(removed.map(({ id }) => id));
-  update({ hidden: new Set([...subscriptionList.value.hidden].filter((id) => !shown.has(id))) });
-}
-
-function removeUndoable(): void {
-  const subscriptions = undoable;
-  undoable = [];
-  if (subscriptions.length === 0) return;
-  if (isPageUnloading()) {
-    // This page may not live long enough to complete the removal, so the next one does (`finishRemovals`). It is not
-    // queued in the copy, which would send it again, even if another device has added the feed in the meantime.
-    storeRemovals(owner, subscriptions, 0);
-    void anonymousClient.remove(subscriptions.map(({ id }) => id)).catch(() => {});
-    return;
-  }
-  const removal = removeNow(subscriptions).finally(() => pendingRemovals.delete(removal));
-  pendingRemovals.add(removal);
-}
-
-async function removeNow(subscriptions: readonly Subscription[]): Promise<void> {
-  try {
-    await (await localCopy)?.replica.remove(subscriptions.map(({ id }) => id));
-  } catch {
-    showNotice(getWords().list.notRemoved);
-  }
-  unhide(subscriptions);
-}
-
-/** Completes the removals of tabs that were closed or crashed, and of this page if it comes back from the cache. */
-async function finishRemovals(): Promise<void> {
-  await localCopy;
-  const ownIds = new Set(undoable.map(({ id }) => id));
-  const removals = readRemovals(owner).filter(({ id }) => !ownIds.has(id));
-  const due = removals.filter(({ finishAt }) => finishAt <= Date.now());
-  if (due.length < removals.length) setTimeout(finishRemovals, FINISH_AFTER_MS);
-  if (due.length === 0) return;
-  hide(due);
-  // The tab may already have removed it on the server, and another device may have added it again.
-  await sync().catch(() => {});
-  const timeOf = new Map(due.map(({ id, subscribedAt }) => [id, subscribedAt]));
-  await removeNow(subscriptionList.value.items.filter(({ id, subscribedAt }) => timeOf.get(id) === +subscribedAt));
-  unhide(due);
-}
-
-/** Completes removals that could still be undone, for example because the same feed is about to be added again. */
-export async function flushRemovals(): Promise<void> {
-  if (undoable.length > 0) dismissNotice();
-  await Promise.all(pendingRemovals);
+/** Removes subscriptions from the copy in this browser. The server learns of it as soon as possible. */
+export async function removeFromCopy(ids: readonly string[]): Promise<void> {
+  await (await localCopy)?.replica.remove(ids);
 }
 
 if (accountMode === "off") open("");
@@ -296,14 +202,9 @@ currentUser.subscribe(() => {
   if (accountMode !== "off" && currentUser.value !== undefined) open(ownerOf(currentUser.value));
 });
 needsSignIn.subscribe(runIfNeeded);
-addEventListener("pagehide", () => {
-  void flushRemovals();
-  void runIfNeeded();
-});
+addEventListener("pagehide", () => void runIfNeeded());
 addEventListener("pageshow", ({ persisted }) => {
-  if (!persisted) return;
-  void runIfNeeded();
-  void finishRemovals();
+  if (persisted) void runIfNeeded();
 });
 addEventListener("online", reconnect);
 addEventListener("visibilitychange", () => {

@@ -2,7 +2,8 @@ import { useEffect, useState } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
 import { titleOf } from "../list/known-podcasts.ts";
 import { selection } from "../list/list-options.ts";
-import { edit, remove, subscriptionList } from "../list/subscription-list.ts";
+import { remove } from "../list/removal.ts";
+import { edit, subscriptionList } from "../list/subscription-list.ts";
 import { useValue } from "../state/state.ts";
 import { Dialog, download, IconButton } from "../ui/components.tsx";
 import { format, useWords } from "../words/index.ts";
@@ -59,7 +60,7 @@ export function BulkActions({ items }: { items: readonly Subscription[] }) {
             class="button danger"
             disabled={isEmpty}
             onClick={() => {
-              remove(chosen);
+              void remove(chosen);
               finish();
             }}
           >

@@ -39,10 +39,10 @@ export interface DuplicateGroup extends Pick<Duplicate, "id" | "reason"> {
 /** Groups with at least two members that are still in the list. Undefined until they have been loaded. */
 export function useDuplicates(): readonly DuplicateGroup[] | undefined {
   const groups = useValue(found);
-  const { items, hidden } = useValue(subscriptionList);
+  const { items } = useValue(subscriptionList);
   return useMemo(() => {
     if (groups === undefined) return undefined;
-    const byId = new Map(items.filter(({ id }) => !hidden.has(id)).map((item) => [item.id, item]));
+    const byId = new Map(items.map((item) => [item.id, item]));
     return groups
       .map(({ id, reason, subscriptions }) => ({
         id,
@@ -50,5 +50,5 @@ export function useDuplicates(): readonly DuplicateGroup[] | undefined {
         members: subscriptions.flatMap((one) => byId.get(one) ?? []),
       }))
       .filter(({ members }) => members.length > 1);
-  }, [groups, items, hidden]);
+  }, [groups, items]);
 }

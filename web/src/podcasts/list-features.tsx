@@ -34,17 +34,13 @@ const readFilter = (text: string): Filter =>
   text === "all" || text === "attention" ? text : { folder: text.slice("in ".length) };
 
 /** Shown only if there is something to choose. */
-export function FilterSelect(props: { items: readonly Subscription[]; hidden: ReadonlySet<string> }) {
-  const { items, hidden } = props;
+export function FilterSelect({ items }: { items: readonly Subscription[] }) {
   const core = useWords();
   const words = core.podcasts;
   const version = useValue(podcastsVersion);
   const currentFilter = useValue(filter);
   const folders = useMemo(() => listFolders(items), [items]);
-  const count = useMemo(
-    () => items.filter((item) => !hidden.has(item.id) && needsAttention(item)).length,
-    [items, hidden, version],
-  );
+  const count = useMemo(() => items.filter(needsAttention).length, [items, version]);
   if (folders.length === 0 && count === 0 && currentFilter === "all") return null;
   return (
     <label class="order">

@@ -83,11 +83,11 @@ interface TargetFieldProps {
 /** Finds the subscription to keep. */
 function TargetField({ subscription, chosen, onChoose }: TargetFieldProps) {
   const { moves } = useWords();
-  const { items, hidden } = useValue(subscriptionList);
+  const { items } = useValue(subscriptionList);
   const [text, setText] = useState("");
   const choices = useMemo(
-    () => findChoices(subscription, items, hidden, text.trim().toLowerCase()),
-    [subscription, items, hidden, text],
+    () => findChoices(subscription, items, text.trim().toLowerCase()),
+    [subscription, items, text],
   );
   return (
     <>
@@ -122,12 +122,11 @@ function TargetField({ subscription, chosen, onChoose }: TargetFieldProps) {
 function findChoices(
   subscription: Subscription,
   items: readonly Subscription[],
-  hidden: ReadonlySet<string>,
   query: string,
 ): readonly Subscription[] {
   const title = titleOf(subscription)?.toLowerCase();
   const isSame = (item: Subscription) => Number(title !== undefined && titleOf(item)?.toLowerCase() === title);
-  return filterList(items, hidden, "all", query)
+  return filterList(items, "all", query)
     .filter(({ id }) => id !== subscription.id)
     .sort((one, other) => isSame(other) - isSame(one))
     .slice(0, MAX_CHOICES);

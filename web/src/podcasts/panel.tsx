@@ -3,8 +3,9 @@ import type { Subscription } from "../../../client/src/index.ts";
 import { replaceControlCharactersInLines } from "../../../src/util/control-characters.ts";
 import { nameOf, podcastOf, podcastsVersion, titleOf } from "../list/known-podcasts.ts";
 import { openedPanel } from "../list/podcast-components.ts";
+import { remove } from "../list/removal.ts";
 import { Cover } from "../list/row.tsx";
-import { edit, remove, subscriptionList } from "../list/subscription-list.ts";
+import { edit, subscriptionList } from "../list/subscription-list.ts";
 import { useValue } from "../state/state.ts";
 import { Dialog, Icon } from "../ui/components.tsx";
 import { explainError } from "../ui/errors.ts";
@@ -38,7 +39,7 @@ export function Panel({ subscription }: { subscription: Subscription }) {
   const isMerging = editing === "merge" || existing !== undefined;
   const removeThis = () => {
     close();
-    remove([subscription]);
+    void remove([subscription]);
   };
   return (
     <Dialog title={isolate(titleOf(subscription) ?? displayUrl(feedUrl).host)} onClose={close}>

@@ -26,11 +26,11 @@ const MENU = {
   account: lazyView(async () => (await import("../accounts/account.tsx")).AccountView),
 };
 const VIEWS: Readonly<
-  Record<keyof typeof MENU | "appLogin" | "people" | "removed" | "duplicates" | "links" | "alerts", View>
+  Record<keyof typeof MENU | "appLogin" | "people" | "history" | "duplicates" | "links" | "alerts", View>
 > = {
   ...MENU,
   people: lazyView(async () => (await import("../accounts/administration.tsx")).AdministrationView),
-  removed: lazyView(async () => (await import("../list/removed.tsx")).RemovedView),
+  history: lazyView(async () => (await import("../history/history.tsx")).HistoryView),
   duplicates: lazyView(async () => (await import("../podcasts/duplicates.tsx")).DuplicatesView),
   links: lazyView(async () => (await import("../links/links.tsx")).LinksView),
   alerts: lazyView(async () => (await import("../alerts/alerts.tsx")).AlertsView),
@@ -44,7 +44,9 @@ function readView(): ViewName {
   // What follows a question mark is for the view.
   const [name = ""] = location.hash.slice(1).split("?", 1);
   if (name === "account" && accountMode === "off") return "list";
-  if (name === "removed" || name === "duplicates" || name === "links" || name === "alerts") return name;
+  // With one set of changes, or a page; or as it was called before.
+  if (/^(history([/?].*)?|removed)$/.test(name)) return "history";
+  if (name === "duplicates" || name === "links" || name === "alerts") return name;
   // With the secret of a link, whose list is shown as an import.
   if (name.startsWith("import=")) return "import";
   // A part of the view.
@@ -136,7 +138,7 @@ export function App() {
     ...words.views,
     appLogin: words.appLogin.title,
     people: words.administration.title,
-    removed: words.list.recent,
+    history: words.history.title,
     links: words.links.title,
     alerts: words.alerts.title,
     duplicates: words.duplicates.title,
