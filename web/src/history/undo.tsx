@@ -1,6 +1,6 @@
 import type { ChangeSet, SubscriptionChange, Undone } from "../../../client/src/index.ts";
 import { refresh } from "../list/subscription-list.ts";
-import { client } from "../server/server.ts";
+import { client, isSameUser } from "../server/server.ts";
 import { Dialog } from "../ui/components.tsx";
 import { explainError } from "../ui/errors.ts";
 import { showNotice } from "../ui/notices.ts";
@@ -24,6 +24,7 @@ export function UndoDialog({ set, scope, onDone, onClose }: UndoDialogProps) {
   const { history } = words;
   const { value: preview, failure } = useLoaded(() => client.undo(set.id, { scope, dryRun: true }), [set.id, scope]);
   const { isBusy, cause, submit } = useSubmit(async () => {
+    if (!(await isSameUser())) return;
     const undone = await client.undo(set.id, { scope });
     onClose();
     await finish(undone);
@@ -84,7 +85,7 @@ function Preview({ preview }: { preview: Undone }) {
 /** Undoes what a set did to one subscription. */
 export async function undoChange(set: ChangeSet, { subscriptionId }: SubscriptionChange): Promise<void> {
   try {
-    await finish(await client.undo(set.id, { subscriptions: [subscriptionId] }));
+    if (await isSameUser()) await finish(await client.undo(set.id, { subscriptions: [subscriptionId] }));
   } catch (error) {
     showNotice(explainError(error));
   }
@@ -98,6 +99,7 @@ async function finish(undone: Undone): Promise<void> {
   if (!changesAnything(undone)) return showNotice(text);
   const undoAgain = async () => {
     try {
+      if (!(await isSameUser())) return;
       await client.undo(undone.id);
       await refresh();
       showNotice(getWords().history.undoneAgain);

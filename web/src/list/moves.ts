@@ -1,5 +1,5 @@
 import { EarmarkError, type Operation, type Refusal, type Subscription } from "../../../client/src/index.ts";
-import { accountMode, client, noRetryClient, setUser } from "../server/server.ts";
+import { client, isSameUser, noRetryClient } from "../server/server.ts";
 import { explainCode } from "../ui/errors.ts";
 import { getWords } from "../words/index.ts";
 import { edit, refresh, refusals, subscriptionList, sync, updateRefusals } from "./subscription-list.ts";
@@ -51,7 +51,7 @@ export async function undoMerge(from: Subscription, into: Subscription): Promise
 /** Unlike edits, these wait for the server. */
 async function apply(operations: readonly Operation[]): Promise<void> {
   // Someone else may have signed in: then the page is loaded again.
-  if (accountMode !== "off" && !setUser(await noRetryClient.me())) return;
+  if (!(await isSameUser())) return;
   await sync();
   const results = await noRetryClient.apply(operations);
   await refresh();

@@ -1,5 +1,5 @@
 import { NetworkError, type Subscription } from "../../../client/src/index.ts";
-import { noRetryClient } from "../server/server.ts";
+import { isSameUser, noRetryClient } from "../server/server.ts";
 import { explainError } from "../ui/errors.ts";
 import { showNotice } from "../ui/notices.ts";
 import { format, getWords } from "../words/index.ts";
@@ -34,6 +34,7 @@ async function undo(subscriptions: readonly Subscription[]): Promise<void> {
 /** The server restores them as they were. What it cannot restore, or without a connection, is added again. */
 async function restore(subscriptions: readonly Subscription[]): Promise<void> {
   try {
+    if (!(await isSameUser())) return;
     // A removal that waits is sent first.
     await sync();
     await undoRemovals(subscriptions.map(({ id }) => id));

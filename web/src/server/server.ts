@@ -220,3 +220,8 @@ export async function finishSignIn(): Promise<void> {
   const me = await createClient({ url: serverUrl, fetch: fetchOnce }).me();
   if (setUser(me)) needsSignIn.set(false);
 }
+
+/** Whether nobody else has signed in. If someone has, the page is loaded again for them. */
+export async function isSameUser(): Promise<boolean> {
+  return accountMode === "off" || setUser(await noRetryClient.me());
+}
