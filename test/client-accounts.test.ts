@@ -186,7 +186,7 @@ test("account: export and delete → recent sign-in required", async () => {
   const { data } = JSON.parse(await client.exportAccount());
   assert.deepEqual(
     data.map(({ type }: { readonly type: string }) => type),
-    ["account", "token", "session", "subscription", "subscription", "subscription"],
+    ["account", "token", "session", "subscription", "subscription", "subscription", "change-set"],
   );
 
   aheadMs += 11 * 60 * 1_000;

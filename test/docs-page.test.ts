@@ -15,7 +15,7 @@ test("/docs: dark phone and light desktop → accessible, within the window and 
     const overflow = await page.evaluate("document.documentElement.scrollWidth - innerWidth");
     assert.ok(Number(overflow) <= 0, `${overflow} px too wide`);
     await page.getByRole("navigation").getByRole("link", { name: "Errors" }).click();
-    await page.getByRole("cell", { name: "already-subscribed", exact: true }).waitFor();
+    await page.getByRole("row", { name: "already-subscribed 409" }).waitFor();
     await page.emulateMedia({ colorScheme: "light" });
   }
   await finish();

@@ -280,7 +280,7 @@ describe("account", { concurrency: 3 }, () => {
 
     await t.test("account: server without accounts → no sign-in and no trace of accounts", async () => {
       await heading(page, list.emptyTitle).waitFor();
-      assert.equal(await page.getByRole("navigation").getByRole("link").count(), 4);
+      assert.equal(await page.getByRole("navigation").getByRole("link").count(), 5);
       await page.goto("/pods/#account");
       await heading(page, list.title).waitFor();
       await showView(page, "apps");

@@ -155,7 +155,7 @@ async function watch(context: BrowserContext, origin: string): Promise<WatchedPa
     if (
       isCanceled &&
       (responded.has(request) ||
-        /\/v1\/(changes|devices|events|me|subscriptions)$|\/assets\//.test(new URL(request.url()).pathname))
+        /\/v1\/(alerts|changes|devices|events|me|subscriptions)$|\/assets\//.test(new URL(request.url()).pathname))
     )
       return;
     reported.push(request.url());

@@ -18,8 +18,9 @@ export function describeSet(set: ChangeSet): string {
   const kinds = [added, updated, removed].filter((count) => count > 0).length;
   if (kinds === 0) return format(history.nothing, { who });
   if (kinds > 1) return format(history.mixed, { who, added, updated, removed });
-  const message = added > 0 ? history.added : updated > 0 ? history.updated : history.removed;
-  return format(message, { who, n: added + updated + removed });
+  if (added > 0) return format(history.added, { who, n: added });
+  if (updated > 0) return format(history.updated, { who, n: updated });
+  return format(history.removed, { who, n: removed });
 }
 
 /** How long ago, or day and time. */
