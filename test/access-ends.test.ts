@@ -11,7 +11,9 @@ import { hashPassword } from "../src/accounts/passwords.ts";
 import { Signatures } from "../src/accounts/signatures.ts";
 import { startAppLogin } from "../src/apps/logins.ts";
 import { guidOf } from "../src/lists/feed-url.ts";
-import { importFeeds } from "../src/lists/imports.ts";
+import { importFeeds, toAddition } from "../src/lists/imports.ts";
+import type { Addition } from "../src/lists/subscription.ts";
+import { findDuplicates } from "../src/podcasts/duplicates.ts";
 import {
   bearer,
   bodyOf,
@@ -25,7 +27,8 @@ import {
   withoutApps,
 } from "./support/access.ts";
 import { document, fromElsewhere, holdBack, writeRequest } from "./support/accounts.ts";
-import { addTo } from "./support/lists.ts";
+import { createPodcast } from "./support/fetching.ts";
+import { addTo, statusOf } from "./support/lists.ts";
 import { createPasskey } from "./support/passkeys.ts";
 import { run } from "./support/process.ts";
 import { PLAIN } from "./support/server.ts";
@@ -168,27 +171,43 @@ async function requestOf(who: Person, url: string, method: string, way: Way, hea
   const ids = new Map([
     ["/v1/subscriptions/:id", guidOf("https://feeds.example/")],
     ["/v1/podcasts/:id/refresh", podcast?.id ?? ""],
+    ["/v1/duplicates/:id", (await findDuplicates(store.duplicates, who.user, () => undefined))[0]?.id ?? ""],
     ["/v1/links/:id", (await store.links.list(who.user))[0]?.id ?? ""],
   ]);
   const id = ids.get(url) ?? (await own());
   const login = await startAppLogin(signatures, { app: "", address: "192.0.2.1" }, clock.now);
-  const path = url.replace(":id", id).replace(":device", "phone").replace(":token", login.id);
+  const path = url.replace(":id", id).replace(":set", "1").replace(":device", "phone").replace(":token", login.id);
   const newPasskey = () => createPasskey(port, { Host: "127.0.0.1", ...who.session.headers });
   const person = { ...who, password: PASSWORD, newPasskey } as unknown as Parameters<NonNullable<Way["body"]>>[0];
   const body = await way.body?.(person, path);
   return writeRequest(method, path, { ...headersFor(url, way, who), ...headers }, body);
 }
 
+/** Two feeds of one podcast. */
+const FEEDS = ["https://feeds.example/", "https://feeds.example/again"];
+const PODCAST_GUID = randomUUID();
+let fetched: Promise<void> | undefined;
+
+/** As if the server had fetched the feeds. */
+async function fetchFeeds(): Promise<void> {
+  for (const feedUrl of FEEDS) {
+    const [{ id } = { id: "" }] = await store.podcasts.find([feedUrl]);
+    await createPodcast(store, id, clock.now);
+    const end = new Date(clock.now.getTime() + 1_000);
+    const record = await store.podcasts.claim(id, clock.now, end);
+    assert.ok(record !== undefined);
+    assert.ok(await store.podcasts.record(id, end, { ...record, podcastGuid: PODCAST_GUID }));
+  }
+}
+
 async function subscribed(): Promise<Person> {
   const who = await newPerson();
-  const id = guidOf("https://feeds.example/");
-  const [outcome] = await addTo(
-    store,
-    asUser(who.user),
-    [{ kind: "add", id, feedUrl: "https://feeds.example/", normalizedUrl: "feeds.example" }],
-    clock.now,
-  );
-  assert.ok(outcome !== undefined && !("code" in outcome));
+  for (const feedUrl of FEEDS) {
+    const addition = toAddition(feedUrl) as Addition;
+    assert.deepEqual((await addTo(store, asUser(who.user), [addition], clock.now)).map(statusOf), ["added"]);
+  }
+  fetched ??= fetchFeeds();
+  await fetched;
   await store.apps.saveDevice(asUser(who.user), { key: "phone", device: "phone" }, {}, clock.now);
   return who;
 }

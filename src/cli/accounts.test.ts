@@ -168,7 +168,7 @@ for (const [engine, newDatabase] of ENGINES) {
       const { data } = JSON.parse(await succeed(database, ["user", "export", "ann"]));
       assert.deepEqual(
         data.map(({ type }: { type: string }) => type),
-        ["account", "token", "token", "session", ...Array(3).fill("subscription")],
+        ["account", "token", "token", "session", ...Array(3).fill("subscription"), "change-set"],
       );
 
       const [first] = await list(database, "token", "list", "ann");

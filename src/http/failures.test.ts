@@ -38,7 +38,7 @@ async function startBroken(failure: Error) {
     close: () => Promise.resolve(),
     accounts: {} as AccountStore,
     administration: {} as AdministrationStore,
-    apps: {} as AppStore,
+    apps: { watchActions: () => undefined } as unknown as AppStore,
     podcasts: {} as PodcastStore,
     alerts: {} as AlertStore,
     links: {} as LinkStore,

@@ -45,7 +45,7 @@ export function createHistoryHandlers({ config: { basePath }, store, clock }: Se
       const { request, response, caller, params, query, maxBytes } = call;
       const wanted = readUndo(await readJson(request, response, maxBytes));
       const first = readNumber(params["set"]);
-      if (query.dryRun) await caller.requireAccess();
+      await caller.requireAccess();
       caller.spend(1);
       const done = await undo(store, caller, first, { ...wanted, dryRun: query.dryRun, now: clock() }).catch(
         (error) => {

@@ -210,6 +210,17 @@ const PASSKEY = credential(4_711, { kind: "passkey", passkey: { id: "key", publi
 const ACTION = readAction(play("1", 10), NOW) ?? assert.fail();
 const ROOT = { ...asUser(USER), requiresAdmin: true };
 /** In this order, on one account. */
+const LINK = {
+  user: 4_711,
+  kind: "list",
+  title: undefined,
+  language: "en",
+  folder: undefined,
+  except: [],
+  ownTitles: false,
+  createdAt: NOW,
+} as const;
+
 const UNREPEATABLE: Readonly<Record<string, UnrepeatableCase>> = {
   createAccount: { write: ({ accounts }) => accounts.create(4_711, ANN, NOW), result: 4_711, repeated: "name-taken" },
   setPassword: {
@@ -244,6 +255,20 @@ const UNREPEATABLE: Readonly<Record<string, UnrepeatableCase>> = {
   },
   forgetDevice: {
     write: ({ apps }) => apps.forgetDevice(asUser(4_711), "phone", NOW),
+    result: true,
+    repeated: false,
+  },
+  addLink: {
+    write: async ({ links }) => {
+      const count = (await links.list(4_711)).length;
+      const added = await links.add(asUser(4_711), { ...LINK, id: idOf(900 + count), secret: `secret ${count}` });
+      return [added, (await links.list(4_711)).length];
+    },
+    result: ["added", 1],
+    repeated: ["added", 2],
+  },
+  removeLink: {
+    write: ({ links }) => links.remove(asUser(4_711), idOf(900), NOW),
     result: true,
     repeated: false,
   },

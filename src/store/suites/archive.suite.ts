@@ -97,6 +97,7 @@ export function describeArchive(engine: string, newUrl: () => Promise<string>): 
         null,
         null,
         null,
+        null,
       ]);
       await target.write(removals, rows);
       await target.finish();
