@@ -127,9 +127,12 @@ describe("remove", { concurrency: 3 }, () => {
     await until(() => feedsOf(server), WITHOUT_TWO_URLS);
     await server.operate([add(two?.id ?? "", "https://two.example/feed")]);
     await until(() => hosts(page), TWO_AGAIN);
+    const changes = async () => (await server.call("GET", "/v1/history")).json.data;
+    const before = await changes();
     await button(page, en.list.undo).click();
     await status(page, en.list.undone).waitFor();
     assert.deepEqual(await feedsOf(server), TWO_AGAIN_URLS);
+    assert.deepEqual(await changes(), before);
     await finish();
   });
 

@@ -35,16 +35,20 @@ async function undo(subscriptions: readonly Subscription[]): Promise<void> {
 async function restore(subscriptions: readonly Subscription[]): Promise<void> {
   try {
     if (!(await isSameUser())) return;
-    // A removal that waits is sent first.
+    // A removal that waits is sent first. What was added again meanwhile stays as it is.
     await sync();
-    await undoRemovals(subscriptions.map(({ id }) => id));
+    await undoRemovals(notListed(subscriptions).map(({ id }) => id));
     await sync();
   } catch (error) {
     if (!(error instanceof NetworkError)) await refresh();
   }
-  const listed = new Set(subscriptionList.value.items.map(({ id }) => id));
-  const missing = subscriptions.filter(({ id }) => !listed.has(id));
+  const missing = notListed(subscriptions);
   await addToLocalCopy(missing.map(({ feedUrl, ...subscription }) => ({ ...subscription, url: feedUrl })));
+}
+
+function notListed(subscriptions: readonly Subscription[]): Subscription[] {
+  const listed = new Set(subscriptionList.value.items.map(({ id }) => id));
+  return subscriptions.filter(({ id }) => !listed.has(id));
 }
 
 /** Recent sets of changes among which removals are searched. */
@@ -52,6 +56,7 @@ const SETS = 10;
 const IDS_PER_UNDO = 1_000;
 
 async function undoRemovals(ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
   const { items } = await noRetryClient.history({ size: SETS });
   let left = ids.length;
   for (const { id } of items.filter(({ by, undoes }) => by.kind === "page" && undoes === undefined)) {
