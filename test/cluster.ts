@@ -13,7 +13,7 @@ const REQUESTS = [
 const TESTS = [
   "test/cluster/*.suite.ts",
   "src/store/postgres/{accounts,apps,links,podcasts}.test.ts",
-  "test/{history,change-history}.test.ts",
+  "test/{history,change-history,round-trips}.test.ts",
   ...REQUESTS,
 ];
 /** Explains what the others have sent. */

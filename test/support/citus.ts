@@ -80,7 +80,7 @@ export async function createTemplate(): Promise<string> {
 /** Drops the databases whose names begin with `prefix`. */
 export async function dropDatabases(prefix: string): Promise<void> {
   for (const node of NODES) {
-    const rows = await query(node, `select datname as name from pg_database where datname like '${prefix}%'`);
+    const rows = await query(node, `select datname as name from pg_database where starts_with(datname, '${prefix}')`);
     for (const { name } of rows) await dropDatabase(node, String(name));
   }
 }

@@ -10,6 +10,8 @@ export interface Wire {
   mode: "pass" | "refuse" | "stall";
   /** Cuts the connection at the next commit: before the server gets it, or after it has carried it out. */
   cutAtCommit(when: "before" | "after", whileCut?: () => Promise<void>): Promise<void>;
+  /** The server gets the next `begin` as a statement that it does not know. */
+  garbleBegin(): void;
   /** How many statements went over the wire so far. */
   readonly statements: () => number;
 }
@@ -17,11 +19,13 @@ export interface Wire {
 /** A `commit` on its way to the server, and its confirmation on the way back. */
 const COMMIT = Buffer.from("\0\0\0\x0bcommit\0");
 const COMMITTED = Buffer.from("COMMIT\0");
+const BEGIN = "begin isolation level";
 
 export async function startProxy(to: number, later: Later = after): Promise<Wire> {
   const sockets = new Set<Socket>();
   let mode: Wire["mode"] = "pass";
   let statements = 0;
+  let isGarbling = false;
   let cut:
     | {
         readonly when: "before" | "after";
@@ -61,6 +65,11 @@ export async function startProxy(to: number, later: Later = after): Promise<Wire
     client.on("data", (chunk) => {
       if (mode === "stall") return;
       statements += count(chunk);
+      const begin = isGarbling ? chunk.indexOf(BEGIN) : -1;
+      if (begin !== -1) {
+        chunk.write("bogus", begin);
+        isGarbling = false;
+      }
       const commit = chunk.indexOf(COMMIT);
       if (cut?.when === "before" && commit !== -1) {
         upstream.write(chunk.subarray(0, commit - 1));
@@ -92,6 +101,9 @@ export async function startProxy(to: number, later: Later = after): Promise<Wire
       if (mode === "refuse") for (const socket of sockets) socket.destroy();
     },
     cutAtCommit: (when, whileCut) => new Promise((done) => (cut = { when, done, whileCut })),
+    garbleBegin: () => {
+      isGarbling = true;
+    },
     statements: () => statements,
   };
 }

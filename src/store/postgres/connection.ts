@@ -223,8 +223,16 @@ export class Postgres {
 
 /** With the isolation level that waits for a lock where stricter ones fail, whatever the database's default is. */
 export async function begin(connection: Connection): Promise<void> {
-  await connection.query(`begin isolation level read committed; set local lock_timeout = ${LOCK_MS}`);
+  await connection.query(
+    `begin isolation level read committed; set local lock_timeout = ${LOCK_MS}; set local earmark.is_writing = 'yes'`,
+  );
 }
+
+/**
+ * True after `begin`. A cluster's coordinator evaluates it too; the id of the transaction is known only to the nodes that
+ * write.
+ */
+export const IS_IN_TRANSACTION = "current_setting('earmark.is_writing', true) = 'yes'";
 
 /** Ends the transaction, if there is one. False if the connection is broken. */
 function rollBack(connection: Connection): Promise<boolean> {

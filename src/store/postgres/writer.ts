@@ -25,6 +25,7 @@ import {
   begin,
   CommitUnknown,
   type Connection,
+  IS_IN_TRANSACTION,
   isRefusedCommit,
   type NamedStatement,
   namedStatement,
@@ -97,13 +98,8 @@ const INSERT = namedStatement(`
       as given (distance, update_sequence, id, feed, feed_url, subscribed_at, ${DETAIL_COLUMNS})
   where l.user_id = $1 and l.sequence <> ${DELETED}`);
 
-/**
- * Inserts nothing if `begin` failed: then each pipelined statement is a transaction of its own, which has no id yet. Our
- * transaction got an id when it locked the list.
- */
-const INSERT_IF_NEW = namedStatement(
-  `${INSERT.text} and pg_current_xact_id_if_assigned() is not null on conflict do nothing`,
-);
+/** Inserts nothing if `begin` failed: then each pipelined statement is a transaction of its own. */
+const INSERT_IF_NEW = namedStatement(`${INSERT.text} and ${IS_IN_TRANSACTION} on conflict do nothing`);
 
 /** The values of an insert. The list's sequence number was `before` when the items got theirs. */
 function columnsOf(items: readonly Item<string>[], { writeId }: Group, before: number): unknown[] {

@@ -5,6 +5,7 @@ import { additionsOf as additions, addTo, idOf, removeFrom, statusOf } from "../
 import { sharedPostgres } from "../../../test/support/postgres.ts";
 import {
   databaseOf,
+  isKnownFailure,
   NOW,
   open,
   openOverProxy,
@@ -64,6 +65,19 @@ test("change: requests at the same time → one transaction, in order", async ()
     );
   });
   assert.equal(statements, READ_AND_WRITE + 1);
+});
+
+test("change: a transaction does not begin → nothing is written outside of it", async () => {
+  const { store, other, proxy } = await openOverProxy(server);
+  await addTo(store, asUser(USER), additions(0), NOW);
+  proxy.garbleBegin();
+  await assert.rejects(addTo(store, asUser(USER), additions(1), NOW), isKnownFailure);
+  assert.equal(await total(other), 1);
+  assert.deepEqual((await addTo(store, asUser(USER), additions(1), NOW)).map(statusOf), ["added"]);
+  assert.deepEqual(
+    (await other.itemsAfter(USER, 0, 10)).items.map(({ id }) => id),
+    [idOf(0), idOf(1)],
+  );
 });
 
 test("change: three processes write one list → each feed once, in order, without gaps", async () => {
