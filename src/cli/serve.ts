@@ -119,7 +119,10 @@ async function prepareAccounts(
 }
 
 function setupInstructions(url: string, secret: string): string {
-  return `There is no account yet. To create the first one, open this link within a day; it works once:
+  const { hostname } = new URL(url);
+  const isAnyAddress = hostname === "0.0.0.0" || hostname === "[::]";
+  const hint = isAnyAddress ? `, with the address of this machine in place of ${hostname}` : "";
+  return `There is no account yet. To create the first one, open this link within a day${hint}; it works once:
 
     ${url}/join#${secret}
 
