@@ -16,6 +16,9 @@ import { idOfUrl } from "../../src/store/shared/podcast-rows.ts";
 
 const START = Date.parse("2026-01-02T03:04:00Z");
 const STEP_MS = 10_000;
+/** Earlier than all other changes, whose history is kept. */
+const LONG_AGO = new Date(START - 1_000);
+const AFTER_LONG_AGO = new Date(START);
 const DAY_MS = 24 * 60 * 60 * 1_000;
 const PHONE = { key: "app", device: "phone" };
 const KINDS = ["token", "disabled-token", "session", "passkey", "password-reset"] as const;
@@ -66,6 +69,13 @@ export class Cycle {
     return this.store.accounts.addCredential(caller, { credential, hash: this.hash(kind) });
   }
 
+  /** An action for one of the feed's episodes. */
+  play(position: number, actedAt: Date, device: string): KeyedAction {
+    const { feed, url: podcast } = this;
+    const rest = { guid: undefined, kind: "play", started: 0, total: 60, isUndated: false } as const;
+    return { podcast, episode: `${podcast}/${position}`, feed, actedAt, device, position, ...rest };
+  }
+
   /** Without what differs between cycles. */
   generalize(value: unknown): string {
     return String(JSON.stringify(value)).replaceAll(this.tag, "TAG").replaceAll(String(this.user), "1");
@@ -110,23 +120,37 @@ const STEPS_BY_NAME: Readonly<Record<string, Step>> = {
   "refresh a podcast": ({ store, user, podcast }, at) => store.podcasts.refresh(user, podcast, at, 0),
   "save a device": ({ store, owner }, at) => store.apps.saveDevice(owner, PHONE, { type: "mobile" }, at),
   "change a device": ({ store, owner }, at) => store.apps.changeDevice(owner, "phone", { caption: "My phone" }, at),
-  sync: ({ store, owner, url, feed }, at) => {
-    const rest = { guid: undefined, device: "tablet", kind: "play", started: 0, total: 60, isUndated: false } as const;
-    const actions = [1, 2, 3].map(
-      (position): KeyedAction => ({
-        podcast: url,
-        episode: `${url}/${position}`,
-        feed,
-        actedAt: at,
-        position,
-        ...rest,
-      }),
-    );
+  sync: (cycle, at) => {
+    const { store, owner, url, feed } = cycle;
+    const actions = [1, 2, 3].map((position) => cycle.play(position, at, "tablet"));
     const spellings = [{ normalizedUrl: feed, url: `${url}/`, installation: PHONE.key, listSequence: 1 }];
     const progress = { kind: "actions", actions } as const;
     const record = { kind: "actions", installation: PHONE, progress, spellings, devices: ["tablet"] } as const;
     return store.apps.recordSync(owner, record, at);
   },
+  "import a device": ({ store, owner }, at) => {
+    const device = { id: "desk", caption: "Desk", type: "desktop", app: "", syncedAt: at } as const;
+    return store.apps.importDevices(owner, [device], at);
+  },
+  "import actions": (cycle, at) => cycle.store.apps.importActions(cycle.owner, [cycle.play(4, at, "desk")], at),
+  "request titles": ({ store, user }, at) => store.titles.requestTitles(user, at),
+  "keep titles": async ({ store, user, url, tag }) => {
+    const episodes = await store.titles.untitled(user, url, "", 10);
+    await store.titles.keepTitles(
+      user,
+      url,
+      episodes.map(({ key }) => ({ key, title: tag, publishedAt: START })),
+    );
+    return episodes.length;
+  },
+  "dismiss a duplicate": (cycle, at) => cycle.store.duplicates.dismiss(cycle.owner, cycle.id(2), at),
+  "create a link": (cycle, createdAt) => {
+    const { store, owner, user, tag: secret } = cycle;
+    const choice = { kind: "list", title: undefined, language: "en", folder: undefined, except: [] } as const;
+    return store.links.add(owner, { ...choice, ownTitles: false, id: cycle.id(3), user, secret, createdAt });
+  },
+  "remove a link": (cycle, at) => cycle.store.links.remove(cycle.owner, cycle.id(3), at),
+  "record a backup": ({ store }, at) => store.alerts.recordBackup(at),
   "follow no moves": ({ store, owner }, at) => store.apps.changeFollowsMoves(owner, false, at),
   "move the feed": (cycle, at) => {
     const { store, owner, url, feed } = cycle;
@@ -144,6 +168,10 @@ const STEPS_BY_NAME: Readonly<Record<string, Step>> = {
   "move it back": (cycle, at) => {
     const { store, owner, url, feed } = cycle;
     return store.change(owner, [{ kind: "update", id: cycle.id(1), feedUrl: url, normalizedUrl: feed }], at);
+  },
+  "forget history": async (cycle) => {
+    await cycle.store.change(cycle.owner, [{ kind: "update", id: cycle.id(1), title: "Long ago" }], LONG_AGO);
+    await cycle.store.history.forget(AFTER_LONG_AGO);
   },
   "forget a device": ({ store, owner }, at) => store.apps.forgetDevice(owner, "phone", at),
   promote: administer("promote"),
@@ -166,12 +194,13 @@ export const STEPS = Object.entries(STEPS_BY_NAME).map(([name, step], index) => 
   name,
   run: async (cycle: Cycle) => cycle.generalize(await step(cycle, new Date(START + index * STEP_MS))),
   /** Several writes, the rest of which the next sweep makes up for. */
-  isFinishedBySweep: name === "sweep" || name === "delete",
+  isFinishedBySweep: ["sweep", "delete", "forget history"].includes(name),
 }));
 
 export async function sweep(store: Store): Promise<void> {
   await store.accounts.sweep(new Date(START + STEPS.length * STEP_MS));
   await store.podcasts.eraseUnused(new Date(START));
+  await store.history.forget(AFTER_LONG_AGO);
 }
 
 /** The account of the administrator. */
@@ -208,6 +237,9 @@ export async function observe(cycle: Cycle, log: readonly AuditEntry[]): Promise
     // A sync whose reply was lost may record one twice; so may two at the same time.
     spellings: [...new Set((await apps.spellings(user, [feed])).map((spelling) => cycle.generalize(spelling)))],
     state,
+    history: await store.history.page(user, { offset: 0, size: 20 }),
+    links: await store.links.list(user),
+    dismissals: await store.duplicates.dismissals(user),
     limit: await accounts.sharedRateLimits?.read(tag),
     log: log
       .filter(({ actor }) => actor === cycle.actor.name)
