@@ -85,9 +85,9 @@ async function upgrade(
 
 const RENAMED: Readonly<Record<string, string>> = { identities: "names", limits: "rate_limits" };
 
-/** What migrations rename, split and drop on purpose. */
+/** What migrations rename, split, drop and change on purpose: all feeds are read again. */
 function expectedAfter(before: Tables): Tables {
-  const { credentials = [], ...others } = Object.fromEntries(before);
+  const { credentials = [], podcasts = [], ...others } = Object.fromEntries(before);
   const expected = credentials.map((row) => {
     if (row["kind"] === "identity") return { ...row, kind: "linked-user" };
     if (row["kind"] !== "passkey" || !String(row["label"]).startsWith("[")) return row;
@@ -95,7 +95,11 @@ function expectedAfter(before: Tables): Tables {
     return { ...row, label, passkey_id, public_key, counter };
   });
   const kept = Object.entries(others).filter(([name]) => name !== "gaps");
-  return new Map([...kept.map(([name, rows]) => [RENAMED[name] ?? name, rows] as const), ["credentials", expected]]);
+  return new Map([
+    ...kept.map(([name, rows]) => [RENAMED[name] ?? name, rows] as const),
+    ["podcasts", podcasts.map((row) => ({ ...row, next_at: row["not_before"] }))],
+    ["credentials", expected],
+  ]);
 }
 
 /** Differences, except for new tables and columns. */

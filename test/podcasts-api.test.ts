@@ -34,7 +34,13 @@ test("include: no include → the response is as before; with it → every subsc
   const [one, other] = ["https://feeds.example/1", "https://feeds.example/2"];
   await subscribeTo(server.store, [one, other], LOCAL_USER);
   const before = await server.call("GET", "/v1/subscriptions");
-  const podcast = await learn(server.store, one, { title: 'A "title"', status: "ok", artwork: HASH });
+  const podcast = await learn(server.store, one, {
+    title: 'A "title"',
+    status: "ok",
+    artwork: HASH,
+    failure: "timed-out",
+    latestEpisodeAt: Date.parse("2026-01-02T12:00:00Z"),
+  });
   const plain = await server.call("GET", "/v1/subscriptions");
   assert.deepEqual([plain.text, plain.headers["etag"]], [before.text, before.headers["etag"]]);
   assert.doesNotMatch(plain.text, /podcast|included/);
@@ -58,6 +64,7 @@ test("include: no include → the response is as before; with it → every subsc
       status: "ok",
       status_since: podcast.statusSince?.toISOString(),
       checked_at: at,
+      latest_episode_at: "2026-01-02T12:00:00.000Z",
     },
     links: { self },
   });

@@ -5,6 +5,7 @@ import { startFetching } from "./support/fetching.ts";
 import {
   createImages,
   createRedirects,
+  DATES,
   type HostileFeeds,
   SIZES,
   startHostilePublisher,
@@ -25,12 +26,15 @@ async function check(feeds: HostileFeeds, timeouts?: typeof TIMEOUTS): Promise<n
   // Not even the rest of this machine's network is allowed.
   const options = { networks: ["127.0.0.1/32"], userAgent: "Earmark/0 (test)", ...(timeouts && { timeouts }) };
   const { subscribe, fetched, errors } = startFetching(store, { createFetcher: async () => new Fetcher(options) });
-  for (const [name, { title, hasArtwork = false }] of Object.entries(feeds)) {
+  for (const [name, { title, failure, latest, hasArtwork = false }] of Object.entries(feeds)) {
     const url = `${publisher.url}/${name}`;
     await subscribe([url]);
     const podcast = await fetched(url);
-    const expected = [title, title === undefined ? "failing" : "ok", hasArtwork];
-    assert.deepEqual([podcast.title, podcast.status, podcast.artwork !== undefined], expected, name);
+    const expected = [title, title === undefined ? "failing" : "ok", failure ?? podcast.failure, latest, hasArtwork];
+    const day = podcast.latestEpisodeAt?.toISOString().slice(0, 10);
+    assert.equal(podcast.failure === undefined, title !== undefined, name);
+    const { title: found, status, artwork } = podcast;
+    assert.deepEqual([found, status, podcast.failure, day, artwork !== undefined], expected, name);
   }
   assert.deepEqual(errors, []);
   return publisher.allClosed();
@@ -44,6 +48,10 @@ test("hostile feeds: endless, slow, broken off or compressed many times → stop
   const sent = await check(SIZES, TIMEOUTS);
   // What the sockets buffer may have been sent beyond the limit.
   assert.ok(sent < 16 * MIB, String(sent));
+});
+
+test("hostile feeds: dates in the future, absurd ones and endless lists → the newest real date, or none", async () => {
+  await check(DATES, TIMEOUTS);
 });
 
 test("hostile feeds: redirects in circles, to files and to other hosts of the network → failing, nobody is contacted", async () => {

@@ -63,7 +63,29 @@ export interface Podcast {
   readonly movedTo?: string;
   /** Time of the last fetch; absent before the first. */
   readonly checkedAt?: Date;
+  /** Why the last fetch failed; only with the status `failing`, `forbidden` or `gone`. */
+  readonly failure?: FeedFailure;
+  /** When the newest episode was published; episodes of the future do not count. */
+  readonly latestEpisodeAt?: Date;
 }
+
+/** Why a feed cannot be read; newer servers may have others. */
+export type FeedFailure =
+  | "not-found"
+  | "gone"
+  | "forbidden"
+  | "rate-limited"
+  | "server-error"
+  | "not-a-feed"
+  | "timed-out"
+  | "tls"
+  | "unknown-host"
+  | "unreachable"
+  | "private-address"
+  | "too-large"
+  | "redirect"
+  | "invalid"
+  | "unknown";
 
 export interface IncludeOptions {
   /** Also read what the server knows about each podcast. */

@@ -1,5 +1,5 @@
 import type { UserId } from "../accounts/caller.ts";
-import type { FailureKind } from "../podcasts/podcast-store.ts";
+import type { FailureKind } from "../podcasts/failure.ts";
 
 /** How the fetches of a feed fail now. */
 export interface FeedFailure {

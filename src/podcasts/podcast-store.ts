@@ -1,8 +1,12 @@
 import type { UserId } from "../accounts/caller.ts";
+import type { FailureCode } from "./failure.ts";
 import type { Leases } from "./leases.ts";
 
 export const PODCAST_STATUSES = ["pending", "ok", "moved", "forbidden", "failing", "gone"] as const;
 export type PodcastStatus = (typeof PODCAST_STATUSES)[number];
+
+/** Statuses of feeds that cannot be read. */
+export const FAILED_STATUSES: ReadonlySet<PodcastStatus> = new Set(["failing", "forbidden", "gone"]);
 
 /** Widths of the stored images, in pixels. */
 export const ARTWORK_SIZES = { small: 160, large: 600 } as const;
@@ -26,12 +30,13 @@ export interface Podcast {
   readonly movedTo: string | undefined;
   /** Time of the last fetch; undefined before the first. */
   readonly checkedAt: Date | undefined;
+  /** Why the last fetch failed; undefined unless the status says that the feed cannot be read. */
+  readonly failure: FailureCode | undefined;
+  /** When the newest episode was published that was not in the future. */
+  readonly latestEpisodeAt: Date | undefined;
   /** The feed asks not to be listed (`itunes:block`), as private feeds do. */
   readonly isBlocked: boolean;
 }
-
-/** How the last fetches failed. */
-export type FailureKind = "gone" | "missing" | "forbidden" | "other";
 
 /** Everything stored about a podcast. Timestamps are in milliseconds; 0 means never. */
 export interface PodcastRecord {
@@ -48,6 +53,7 @@ export interface PodcastRecord {
   readonly checkedAt: number;
   /** 1 if the feed asks not to be listed. */
   readonly isBlocked: number;
+  readonly latestEpisodeAt: number;
   /** URL of the image in the feed, and when it was last fetched. */
   readonly artworkUrl: string | null;
   readonly artworkAt: number;
@@ -60,8 +66,8 @@ export interface PodcastRecord {
   readonly notBefore: number;
   /** Number of failures since the last success, and before it those that led to the spelling that works. */
   readonly failures: number;
-  /** Kind of the last failure, and since when all failures have been of this kind. */
-  readonly failure: FailureKind | null;
+  /** Why the last fetch failed, and since when all failures have been of this kind (`kindOf`). */
+  readonly failure: FailureCode | null;
   readonly failureSince: number;
   /** The feed's own claim that it has moved. */
   readonly newFeedUrl: string | null;
@@ -86,6 +92,7 @@ export function newRecord(at: number): PodcastRecord {
     movedTo: null,
     checkedAt: 0,
     isBlocked: 0,
+    latestEpisodeAt: 0,
     artworkUrl: null,
     artworkAt: 0,
     etag: null,
@@ -106,6 +113,7 @@ export function newRecord(at: number): PodcastRecord {
 /** `record` is undefined if nothing is stored. */
 export function toPodcast(id: string, record: PodcastRecord | undefined): Podcast {
   const toDate = (time = 0) => (time === 0 ? undefined : new Date(time));
+  const status = record?.status ?? "pending";
   return {
     id,
     title: record?.title ?? undefined,
@@ -115,10 +123,12 @@ export function toPodcast(id: string, record: PodcastRecord | undefined): Podcas
     language: record?.language ?? undefined,
     podcastGuid: record?.podcastGuid ?? undefined,
     artwork: record?.artwork ?? undefined,
-    status: record?.status ?? "pending",
+    status,
     statusSince: toDate(record?.statusSince),
     movedTo: record?.movedTo ?? undefined,
     checkedAt: toDate(record?.checkedAt),
+    failure: FAILED_STATUSES.has(status) ? (record?.failure ?? undefined) : undefined,
+    latestEpisodeAt: toDate(record?.latestEpisodeAt),
     isBlocked: record?.isBlocked === 1,
   };
 }

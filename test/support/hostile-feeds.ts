@@ -1,6 +1,7 @@
 import type { IncomingMessage, RequestListener } from "node:http";
 import { gzipSync } from "node:zlib";
 import sharp from "sharp";
+import type { FailureCode } from "../../src/podcasts/failure.ts";
 import { writeRss } from "./feeds.ts";
 import { textBomb } from "./image-bombs.ts";
 import { listen } from "./listen.ts";
@@ -13,7 +14,11 @@ export interface HostileFeed {
   readonly respond: RequestListener;
   /** Undefined if the feed cannot be read. */
   readonly title: string | undefined;
+  /** Undefined if the feed can be read, or may fail in different ways. */
+  readonly failure?: FailureCode;
   readonly hasArtwork?: boolean;
+  /** Day of the newest episode. */
+  readonly latest?: string;
 }
 
 const MIB = 1024 * 1024;
@@ -32,8 +37,9 @@ export const TEXTS: HostileFeeds = {
   html: {
     respond: send("<!doctype html><title>Page</title><p>Hello", { "content-type": "application/rss+xml" }),
     title: undefined,
+    failure: "not-a-feed",
   },
-  empty: { respond: send(""), title: undefined },
+  empty: { respond: send(""), title: undefined, failure: "not-a-feed" },
   "latin-labeled-utf8": {
     respond: send(Buffer.from(titled("Grüße"), "latin1"), { "content-type": "text/xml; charset=utf-8" }),
     title: "Grüße",
@@ -77,6 +83,45 @@ const endless =
     write();
   };
 
+const item = (date: string) => `<item><title>E</title><pubDate>${date}</pubDate></item>`;
+const dated = (dates: readonly string[], more = "") =>
+  send(`<rss><channel><title>T</title>${dates.map(item).join("")}${more}</channel></rss>`);
+const TOMORROW = new Date(Date.now() + 24 * 60 * 60 * 1_000).toUTCString();
+
+/** Publishers that date episodes in the future, or write anything but a date. */
+export const DATES: HostileFeeds = {
+  "date-in-the-future": {
+    respond: dated([TOMORROW, "Fri, 01 Jan 9999 00:00:00 GMT", "2020-01-02"]),
+    title: "T",
+    latest: "2020-01-02",
+  },
+  "only-in-the-future": { respond: dated(Array(1_000).fill("2999-01-01")), title: "T" },
+  "absurd-dates": {
+    respond: dated([
+      "yesterday",
+      "0000-00-00",
+      "99999999-01-01",
+      "-1",
+      "1e99",
+      "1970-01-01",
+      `2020-01-01${"0".repeat(9_999)}`,
+    ]),
+    title: "T",
+  },
+  "markup-in-a-date": {
+    respond: dated(["<b>2020-01-01</b>", "<![CDATA[2020-01-02]]>"]),
+    title: "T",
+    latest: "2020-01-02",
+  },
+  "date-of-an-entity": { respond: dated(["&#50;020-01-03"]), title: "T", latest: "2020-01-03" },
+  "endless-oldest-first": {
+    respond: endless(HEAD, Array.from({ length: 99 }, (_, index) => item(`${1_990 + (index % 30)}-01-01`)).join("")),
+    title: "T",
+    latest: "2019-01-01",
+  },
+  "endless-undated": { respond: endless(HEAD, ITEM), title: "T" },
+};
+
 export const SIZES: HostileFeeds = {
   "endless-items": { respond: endless(HEAD, ITEM), title: "T" },
   "endless-untitled": { respond: endless("<rss><channel>", ITEM), title: undefined },
@@ -84,8 +129,15 @@ export const SIZES: HostileFeeds = {
   "endless-404": { respond: endless(HEAD, ITEM, 404), title: undefined },
   bomb: { respond: send(BOMB, GZIP), title: undefined },
   "bomb-of-items": { respond: send(gzipSync(HEAD + ITEM.repeat(10_000)), GZIP), title: "T" },
-  "bomb-in-bomb": { respond: send(gzipSync(BOMB), { "content-encoding": "gzip, gzip" }), title: undefined },
-  "truncated-gzip": { respond: send(gzipSync(titled("T")).subarray(0, -12), GZIP), title: undefined },
+  "bomb-in-bomb": {
+    respond: send(gzipSync(BOMB), { "content-encoding": "gzip, gzip" }),
+    title: undefined,
+  },
+  "truncated-gzip": {
+    respond: send(gzipSync(titled("T")).subarray(0, -12), GZIP),
+    title: undefined,
+    failure: "invalid",
+  },
   reset: {
     respond: ({ socket }, response) => void response.write(HEAD, () => socket.resetAndDestroy()),
     title: undefined,
@@ -97,6 +149,7 @@ export const SIZES: HostileFeeds = {
       response.on("close", () => clearInterval(timer));
     },
     title: undefined,
+    failure: "timed-out",
   },
 };
 
@@ -108,16 +161,20 @@ export async function createRedirects(): Promise<{ readonly feeds: HostileFeeds;
     response.end(titled("secret"));
   }, "127.0.0.2");
   const { port } = new URL(other);
-  const to = (location: ((request: IncomingMessage) => string) | string): HostileFeed => ({
+  const to = (
+    location: ((request: IncomingMessage) => string) | string,
+    failure: FailureCode = "private-address",
+  ): HostileFeed => ({
     respond: (request, response) => {
       const target = typeof location === "string" ? location : location(request);
       response.writeHead(302, { location: target }).end();
     },
     title: undefined,
+    failure,
   });
   const feeds = {
-    "redirect-to-itself": to(({ url = "" }) => url),
-    "redirect-to-file": to("file:///etc/passwd"),
+    "redirect-to-itself": to(({ url = "" }) => url, "redirect"),
+    "redirect-to-file": to("file:///etc/passwd", "redirect"),
     "redirect-to-metadata": to("http://169.254.169.254/latest/meta-data/"),
     "redirect-to-host": to(`http://127.0.0.2:${port}/`),
     "redirect-to-mapped-host": to(`http://[::ffff:127.0.0.2]:${port}/`),

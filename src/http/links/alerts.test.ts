@@ -93,7 +93,7 @@ describe("alerts: the list", () => {
     const [one = "", other = "", forbidden = "", ...fine] = urls;
     for (const url of fine) await fetched(url, { title: "Fine" });
     await fetched(one, { title: "Show One", ...failing("gone", 8) });
-    await fetched(other, { title: "Show Two", ...failing("missing", 7) });
+    await fetched(other, { title: "Show Two", ...failing("unknown-host", 7) });
     await fetched(forbidden, { ...failing("forbidden", 2) });
     assert.deepEqual(await othersOf(ann), ["feed-gone"]);
     server.wait(DAY_MS);
@@ -107,7 +107,7 @@ describe("alerts: the list", () => {
     ]);
     assert.match(String((await alertsOf(ann, "?language=zh"))[0]?.attributes.text), /[\u4e00-\u9fff]/);
     await fetched(one, { failure: null, failures: 0, failureSince: 0 });
-    await fetched(other, { failure: "other", failures: 6 });
+    await fetched(other, { failure: "timed-out", failures: 6 });
     await fetched(forbidden, { failure: null });
     assert.deepEqual(await othersOf(ann), []);
   });
@@ -120,7 +120,7 @@ describe("alerts: the list", () => {
     for (const url of [a, b]) await fetched(url, failing("gone", 9));
     for (const url of [c, d]) await fetched(url);
     assert.deepEqual(await othersOf(ann), ["feed-gone", "feed-gone"]);
-    await fetched(c, failing("other", 0));
+    await fetched(c, failing("timed-out", 0));
     assert.deepEqual(await othersOf(ann), []);
   });
 

@@ -1,6 +1,7 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import { validateHeaderValue } from "../../util/node-http.ts";
 import type { FeedOutcome, FeedRequest, FetchFailure, ImageOutcome, PageOutcome, Timeouts } from "../read/feed.ts";
+import { LatestEpisode } from "../read/latest-episode.ts";
 import { FeedReader } from "../read/read-feed.ts";
 import { decodePage, readPage } from "../read/read-page.ts";
 import type { Connector } from "./connect-public.ts";
@@ -81,16 +82,19 @@ function fetchOnce(
     };
     if (response.status === 304 && isConditional) return { kind: "unchanged", ...received };
     if (response.status !== 200) return toStatusFailure(response);
-    const reader = new FeedReader(response.url, response.headers["content-type"], wanted);
+    const latest = new LatestEpisode(Date.now());
+    const reader = new FeedReader(response.url, response.headers["content-type"], wanted, latest);
     const metadata = await readMetadata(response, reader, until);
     if (metadata === undefined)
       return { kind: "failed", reason: "not-a-feed", ...optional("permanentTarget", response.permanentTarget) };
-    const { etag: newEtag, "last-modified": newLastModified } = response.headers;
+    // Without validators, the feed is read again: by then, an episode may not be in the future anymore.
+    const { etag: newEtag, "last-modified": newLastModified } = latest.isAwaited ? {} : response.headers;
     return {
       kind: "read",
       metadata,
       ...optional("etag", readValidator(newEtag)),
       ...optional("lastModified", readValidator(newLastModified)),
+      ...optional("latestEpisodeAt", latest.publishedAt),
       ...received,
       needsUserAgentSuffix: hasSuffix,
       ...(wanted === undefined ? {} : { episodes: reader.episodes }),
@@ -99,7 +103,7 @@ function fetchOnce(
 }
 
 /**
- * Stops as soon as the head of the feed is known, and the wanted episodes are found. If the feed exceeds a limit, what was
+ * Stops as soon as the head of the feed is known, and the latest and the wanted episodes are found. If the feed exceeds a limit, what was
  * read before is used, provided it has a title; once the head is known, whatever happens.
  */
 async function readMetadata({ body }: PublicResponse, reader: FeedReader, until: number) {

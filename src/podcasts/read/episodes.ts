@@ -120,7 +120,8 @@ const MAX_TIME = Date.UTC(10_000, 0);
 /** `Tue, 10 Nov 2026 09:30:00 +0100`, or the format of RFC 3339. `Date` alone would read a date into almost any text. */
 const TIME = /^(?:(?:[a-z]+,? )?\d{1,2} [a-z]+ \d{2,4}|\d{4}-\d{2}-\d{2})(?!\d)/i;
 
-function readTime(text: string): number | undefined {
+/** In milliseconds; undefined if it is not a date from 1970 on. */
+export function readTime(text: string): number | undefined {
   if (text.length > MAX_TIME_LENGTH || !TIME.test(text.trim())) return undefined;
   const time = Date.parse(text.trim());
   return time >= 0 && time < MAX_TIME ? time : undefined;

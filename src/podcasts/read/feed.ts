@@ -76,6 +76,8 @@ export interface FeedRead extends FetchSuccess {
   readonly lastModified?: string;
   /** Whether the server accepted only the user agent with `USER_AGENT_SUFFIX`. To be passed on in the next request. */
   readonly needsUserAgentSuffix: boolean;
+  /** Of the newest episode that is not in the future, in milliseconds; absent if it is unknown. */
+  readonly latestEpisodeAt?: number;
   /** The wanted episodes that were found. */
   readonly episodes?: readonly FoundEpisode[];
 }

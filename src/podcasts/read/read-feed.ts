@@ -1,6 +1,7 @@
 import { EpisodeFinder, type FeedEpisode, type FoundEpisode, type WantedEpisodes } from "./episodes.ts";
 import type { FeedMetadata } from "./feed.ts";
 import { FeedDecoder } from "./feed-charset.ts";
+import type { LatestEpisode } from "./latest-episode.ts";
 import { cleanValue, XmlFeedReader } from "./read-xml-feed.ts";
 
 /** A JSON feed has to be read in full. */
@@ -11,13 +12,15 @@ export class FeedReader {
   readonly #base: URL;
   readonly #decoder: FeedDecoder;
   readonly #episodes: EpisodeFinder | undefined;
+  readonly #latest: LatestEpisode | undefined;
   #reader: XmlFeedReader | JsonFeedReader | undefined;
   #isDone = false;
 
   /** @param base The URL of the feed, for relative URLs in it. */
-  constructor(base: URL, contentType = "", wanted?: WantedEpisodes) {
+  constructor(base: URL, contentType = "", wanted?: WantedEpisodes, latest?: LatestEpisode) {
     this.#base = base;
     this.#episodes = wanted && new EpisodeFinder(wanted);
+    this.#latest = latest;
     this.#decoder = new FeedDecoder(contentType);
   }
 
@@ -52,8 +55,8 @@ export class FeedReader {
     const rest = this.#reader === undefined ? text.trimStart() : text;
     if (rest === "") return;
     this.#reader ??= rest.startsWith("{")
-      ? new JsonFeedReader(this.#base, this.#episodes)
-      : new XmlFeedReader(this.#base, this.#episodes);
+      ? new JsonFeedReader(this.#base, this.#episodes, this.#latest)
+      : new XmlFeedReader(this.#base, this.#episodes, this.#latest);
     this.#reader.write(rest);
   }
 }
@@ -62,11 +65,13 @@ export class FeedReader {
 class JsonFeedReader {
   readonly #base: URL;
   readonly #episodes: EpisodeFinder | undefined;
+  readonly #latest: LatestEpisode | undefined;
   #text = "";
 
-  constructor(base: URL, episodes: EpisodeFinder | undefined) {
+  constructor(base: URL, episodes: EpisodeFinder | undefined, latest: LatestEpisode | undefined) {
     this.#base = base;
     this.#episodes = episodes;
+    this.#latest = latest;
   }
 
   get isDone(): boolean {
@@ -85,7 +90,7 @@ class JsonFeedReader {
   end(): FeedMetadata | undefined {
     const feed = this.isDone ? undefined : parseObject(this.#text);
     if (feed === undefined || !String(feed["version"]).startsWith("https://jsonfeed.org/version/")) return undefined;
-    this.#findEpisodes(feed["items"]);
+    this.#readItems(feed["items"]);
     const [author] = Array.isArray(feed["authors"]) ? feed["authors"] : [feed["author"]];
     const texts = {
       title: feed["title"],
@@ -103,9 +108,14 @@ class JsonFeedReader {
     );
   }
 
-  #findEpisodes(items: unknown): void {
-    if (this.#episodes === undefined || !Array.isArray(items)) return;
-    for (const item of items) if (isObject(item)) this.#episodes.add(readJsonEpisode(item));
+  #readItems(items: unknown): void {
+    if (this.#episodes === undefined && this.#latest === undefined) return;
+    for (const item of Array.isArray(items) ? items.filter(isObject) : []) {
+      const episode = readJsonEpisode(item);
+      this.#episodes?.add(episode);
+      this.#latest?.add(episode);
+    }
+    this.#latest?.end();
   }
 }
 

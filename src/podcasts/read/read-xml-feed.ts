@@ -3,6 +3,7 @@ import { Parser } from "htmlparser2";
 import type { EpisodeFinder } from "./episodes.ts";
 import type { FeedMetadata } from "./feed.ts";
 import { MAX_RAW_TEXT, toGuid, toLanguage, toPlainText, toWebUrl } from "./feed-text.ts";
+import type { LatestEpisode } from "./latest-episode.ts";
 import { XmlEpisode } from "./xml-episode.ts";
 
 /** Real feeds do not nest deeper, and the parser's time is quadratic in the depth. */
@@ -78,11 +79,12 @@ interface CollectedElement {
 /**
  * Reads the head of an RSS, RDF or Atom feed. Only children of the channel or feed element count, not those of items. It
  * stops in the middle of a chunk as soon as an item begins and title and artwork are known. Without artwork it continues
- * for a while, without a title to the end. If it looks for episodes, it continues until all of them are found.
+ * for a while, without a title to the end. If it looks for episodes or the latest one, it continues until all are found.
  */
 export class XmlFeedReader {
   readonly #base: URL;
   readonly #episodes: EpisodeFinder | undefined;
+  readonly #latest: LatestEpisode | undefined;
   readonly #parser: Parser;
   /** Names of the open elements, outermost first. */
   readonly #path: string[] = [];
@@ -93,7 +95,7 @@ export class XmlFeedReader {
   /** Number of open elements around the root element: unclosed tags in PHP warnings. */
   #outside = 0;
   #itemDepth: number | undefined;
-  /** The item that is being read, if episodes are looked for. */
+  /** The item that is being read, if episodes or the latest one are looked for. */
   #episode: XmlEpisode | undefined;
   /** Nothing more is needed besides episodes. */
   #isHeadDone = false;
@@ -108,9 +110,10 @@ export class XmlFeedReader {
   /** Attributes of the Atom link that is being read. */
   #link: { rel?: string; href?: string } | undefined;
 
-  constructor(base: URL, episodes?: EpisodeFinder) {
+  constructor(base: URL, episodes?: EpisodeFinder, latest?: LatestEpisode) {
     this.#base = base;
     this.#episodes = episodes;
+    this.#latest = latest;
     this.#parser = new Parser(
       {
         onopentagname: (name) => this.#isDone || this.#onOpen(name),
@@ -156,7 +159,7 @@ export class XmlFeedReader {
 
   #endHead(): void {
     this.#isHeadDone = true;
-    if (this.#episodes === undefined || this.#episodes.isDone) this.#stop();
+    if (this.#episodes?.isDone !== false && this.#latest?.isDone !== false) this.#stop();
   }
 
   #stop(): void {
@@ -191,7 +194,7 @@ export class XmlFeedReader {
       this.#itemDepth = depth;
       this.#firstItemOffset ??= this.#parser.startIndex;
       if (this.#values.has("title") && this.#values.has("artworkUrl")) this.#endHead();
-      if (this.#episodes !== undefined) this.#episode = new XmlEpisode();
+      if (this.#episodes !== undefined || this.#latest !== undefined) this.#episode = new XmlEpisode();
       return;
     }
     // Fields count only as far as they are read when no episodes are looked for.
@@ -254,14 +257,18 @@ export class XmlFeedReader {
       if (rel === "alternate" && href !== undefined) this.#keep(["homepageUrl", 1], href);
     }
     this.#path.pop();
+    if (this.#path.length > 0) return;
     // Nothing after the root element belongs to the feed.
-    if (this.#path.length === 0) this.#stop();
+    this.#latest?.end();
+    this.#stop();
   }
 
   #endItem(): void {
     this.#itemDepth = undefined;
     if (this.#episode === undefined) return;
-    this.#episodes?.add(this.#episode.end());
+    const episode = this.#episode.end();
+    this.#episodes?.add(episode);
+    this.#latest?.add(episode);
     this.#episode = undefined;
     if (this.#isHeadDone) this.#endHead();
   }

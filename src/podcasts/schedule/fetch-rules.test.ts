@@ -138,6 +138,21 @@ describe("metadata", () => {
     assert.equal(after(blocked, [1, read({ title: "T" })]).isBlocked, 0);
   });
 
+  test("latest episode: found → replaced; not found, unchanged or failed → kept", () => {
+    const found = (latestEpisodeAt: number) => read({ title: "T" }, { latestEpisodeAt });
+    assert.equal(after(OK).latestEpisodeAt, 0);
+    assert.equal(after([0, found(5)], [1, found(4)]).latestEpisodeAt, 4);
+    assert.equal(after([0, found(5)], OK, [1, unchanged()], [2, http(500)]).latestEpisodeAt, 5);
+  });
+
+  test("failure: another reason of the same kind → since the first; of another kind → since now; success → none", () => {
+    const failureOf = ({ failure, failureSince }: PodcastRecord) => [failure, failureSince - T0];
+    assert.deepEqual(failureOf(after([0, failed("timeout")], [1, http(503)])), ["server-error", 0]);
+    assert.deepEqual(failureOf(after([0, failed("dns")], [1, http(404)])), ["not-found", 0]);
+    assert.deepEqual(failureOf(after([0, failed("timeout")], [1, http(404)])), ["not-found", 1]);
+    assert.equal(after([0, failed("timeout")], [1, read()]).failure, null);
+  });
+
   test("metadata: empty or missing values → known ones stay; new ones replace them", () => {
     const { title, author, description } = after(OK, [1, read({ title: "", description: "D" })]);
     assert.deepEqual([title, author, description], ["T", "A", "D"]);
@@ -148,7 +163,7 @@ describe("metadata", () => {
     const [before, now] = [after(OK), after(OK, [1, failed("not-a-feed")])];
     const { checkedAt, nextAt, failures, failure, failureSince, ...rest } = now;
     assert.deepEqual({ ...before, ...rest }, before);
-    assert.deepEqual([checkedAt, failures, failure, failureSince], [T0 + 1, 1, "other", T0 + 1]);
+    assert.deepEqual([checkedAt, failures, failure, failureSince], [T0 + 1, 1, "not-a-feed", T0 + 1]);
     assert.ok(nextAt < before.nextAt);
   });
 
@@ -310,5 +325,5 @@ test("artwork: new URL, none yet, or old → fetched; else not", () => {
   assert.equal(needs(1, { artworkUrl: "https://i.example/2" }), true);
   assert.equal(needs(1, { artworkAt: 0 }), true);
   assert.equal(needs(60 * DAY, { artworkUrl: null }), false);
-  assert.equal(needs(60 * DAY, { failure: "other" }), false);
+  assert.equal(needs(60 * DAY, { failure: "tls" }), false);
 });

@@ -1,5 +1,6 @@
 import { readFeedUrl } from "../../lists/feed-url.ts";
-import type { FailureKind, FeedSubscriber, PodcastRecord, PodcastStatus } from "../podcast-store.ts";
+import { type FailureKind, failureOf, kindOf } from "../failure.ts";
+import type { FeedSubscriber, PodcastRecord, PodcastStatus } from "../podcast-store.ts";
 import type { FeedOutcome, FeedRead, FeedUnchanged, FetchFailure } from "../read/feed.ts";
 
 const MINUTE_MS = 60 * 1_000;
@@ -140,6 +141,7 @@ function applySuccess(
     artworkUrl: metadata.artworkUrl || record.artworkUrl,
     newFeedUrl: metadata.newFeedUrl || null,
     isBlocked: metadata.block === undefined ? 0 : 1,
+    latestEpisodeAt: outcome.latestEpisodeAt ?? record.latestEpisodeAt,
     etag,
     lastModified,
     needsUserAgentSuffix: needsUserAgentSuffix ? 1 : 0,
@@ -153,10 +155,12 @@ function applyFailure(
   at: number,
   { random }: FetchTiming,
 ): PodcastRecord {
-  const failure = kindOf(outcome);
+  const failure = failureOf(outcome);
+  const kind = kindOf(failure);
   const failures = record.failures + 1;
-  const failureSince = record.failure === failure ? record.failureSince : at;
-  const status = statusAfter(record.status, failure, at - failureSince, failures, spellings);
+  const isSameKind = record.failure !== null && kindOf(record.failure) === kind;
+  const failureSince = isSameKind ? record.failureSince : at;
+  const status = statusAfter(record.status, kind, at - failureSince, failures, spellings);
   const requestedWait = Math.min(Math.max(0, outcome.retryAfterSeconds ?? 0) * 1_000, MAX_WAIT_MS);
   const wait = waitAfter(status, failures, spellings);
   // If a feed fails at its new URL, the old one is tried again.
@@ -172,12 +176,6 @@ function applyFailure(
     nextAt: Math.round(at + Math.max(jitter(wait, 0.2, random), requestedWait)),
     notBefore: requestedWait === 0 ? 0 : at + requestedWait,
   };
-}
-
-function kindOf({ reason, status }: FetchFailure): FailureKind {
-  if (reason === "dns" || status === 404) return "missing";
-  if (status === 410) return "gone";
-  return status === 401 || status === 403 ? "forbidden" : "other";
 }
 
 function statusAfter(

@@ -3,13 +3,13 @@ import { NOBODY } from "../../accounts/account-store.ts";
 import type { UserId } from "../../accounts/caller.ts";
 import type { OnChange, SubscriptionStore } from "../../lists/list-store.ts";
 import { FetchQueue, type QueuedFeed } from "../fetch/fetch-queue.ts";
-import type {
-  DueFeed,
-  PodcastRecord,
-  PodcastStatus,
-  PodcastStore,
-  StoredArtwork,
-  SubscribedFeed,
+import {
+  type DueFeed,
+  FAILED_STATUSES,
+  type PodcastRecord,
+  type PodcastStore,
+  type StoredArtwork,
+  type SubscribedFeed,
 } from "../podcast-store.ts";
 import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "../read/feed.ts";
 import type { TitleStore } from "../title-store.ts";
@@ -50,8 +50,6 @@ const MIN_RETRY_MS = 10_000;
  * requests.
  */
 const START_PAUSE_MS = 40;
-
-const FAILED: ReadonlySet<PodcastStatus> = new Set(["failing", "forbidden", "gone"]);
 
 /** What the scheduler reads and writes. */
 export type ScheduledStore = Pick<SubscriptionStore, "change" | "move"> & {
@@ -229,7 +227,7 @@ export class Scheduler {
     const now = this.#now().getTime();
     for (const [index, { id, status, checkedAt, movedTo }] of (await podcasts.find(feedUrls)).entries()) {
       if (movedTo !== undefined) await followMove(this.#options.store, user, id, movedTo, this.#now());
-      if (!FAILED.has(status)) continue;
+      if (!FAILED_STATUSES.has(status)) continue;
       const at = Math.max(now, (checkedAt?.getTime() ?? 0) + MIN_RETRY_MS);
       await podcasts.refresh(user, id, new Date(at), MIN_RETRY_MS);
       if (at === now) this.#push(this.#added, user, id, feedUrls[index] ?? "");

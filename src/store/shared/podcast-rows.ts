@@ -1,5 +1,7 @@
 import { readFeedUrl } from "../../lists/feed-url.ts";
+import type { FailureCode } from "../../podcasts/failure.ts";
 import {
+  FAILED_STATUSES,
   type Podcast,
   type PodcastCounts,
   type PodcastRecord,
@@ -28,11 +30,12 @@ const COLUMNS: Readonly<Record<string, { readonly property: keyof PodcastRecord;
   etag: { property: "etag" },
   last_modified: { property: "lastModified" },
   is_blocked: { property: "isBlocked", isPublic: true },
+  latest_episode_at: { property: "latestEpisodeAt", isPublic: true },
   needs_suffix: { property: "needsUserAgentSuffix" },
   next_at: { property: "nextAt" },
   not_before: { property: "notBefore" },
   failures: { property: "failures" },
-  failure: { property: "failure" },
+  failure: { property: "failure", isPublic: true },
   failure_since: { property: "failureSince" },
   new_feed_url: { property: "newFeedUrl" },
   move_target: { property: "moveTarget" },
@@ -60,6 +63,8 @@ export interface PublicRow {
   readonly moved_to: string | null;
   readonly checked_at: number;
   readonly is_blocked: number;
+  readonly failure: FailureCode | null;
+  readonly latest_episode_at: number;
 }
 
 /** Reads only what clients see, to save time: this is most of the work for a page with podcasts. */
@@ -79,6 +84,8 @@ export function toPublicPodcast(id: string, row: PublicRow | undefined): Podcast
     movedTo: row.moved_to ?? undefined,
     checkedAt: row.checked_at === 0 ? undefined : new Date(row.checked_at),
     isBlocked: row.is_blocked === 1,
+    failure: FAILED_STATUSES.has(row.status) ? (row.failure ?? undefined) : undefined,
+    latestEpisodeAt: row.latest_episode_at === 0 ? undefined : new Date(row.latest_episode_at),
   };
 }
 

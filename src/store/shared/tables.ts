@@ -389,6 +389,7 @@ export const TABLES: readonly Table[] = [
       ["move_since", "number"],
       ["move_count", "number"],
       ["is_blocked", "number"],
+      ["latest_episode_at", "number"],
     ],
     keyColumns: 1,
     deletion: "special",

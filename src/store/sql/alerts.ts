@@ -1,7 +1,7 @@
 import { NOBODY } from "../../accounts/account-store.ts";
 import { asUser, type UserId } from "../../accounts/caller.ts";
 import type { AlertStore, DeviceActivity, FeedFailure, SignIn } from "../../alerts/alert-store.ts";
-import type { FailureKind } from "../../podcasts/podcast-store.ts";
+import { type FailureCode, kindOf } from "../../podcasts/failure.ts";
 import { all, type Database, get, idOf, key, run, type Sql, write } from "../shared/database.ts";
 import { idOfUrl } from "../shared/podcast-rows.ts";
 import { readSignIns } from "./sign-ins.ts";
@@ -15,7 +15,7 @@ const FAILURES: Sql = {
 
 interface FailureRow {
   readonly feed: unknown;
-  readonly failure: FailureKind;
+  readonly failure: FailureCode;
   readonly failure_since: number;
   readonly checked_at: number;
 }
@@ -44,7 +44,7 @@ export class SqlAlerts implements AlertStore {
     const failures = new Map(
       rows.map(({ feed, failure, failure_since, checked_at }) => [
         idOf(feed),
-        { kind: failure, since: new Date(failure_since), checkedAt: new Date(checked_at) },
+        { kind: kindOf(failure), since: new Date(failure_since), checkedAt: new Date(checked_at) },
       ]),
     );
     return ids.map((id) => failures.get(id));

@@ -422,4 +422,10 @@ export const MIGRATIONS: readonly string[] = [
   alter table episode_actions add column published_at integer;
   alter table lists add column titles_sequence integer not null default 0;
   `,
+  // The latest episode of a podcast, and why feeds fail: all are read again.
+  `
+  alter table podcasts add column latest_episode_at integer not null default 0;
+  update podcasts set etag = null, last_modified = null, next_at = not_before,
+    failure = case failure when 'missing' then 'not-found' when 'other' then 'unknown' else failure end;
+  `,
 ];

@@ -63,7 +63,8 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       const spelled = `${one.replace("https", "HTTP")}/#x`;
       const [first, second, third] = await podcasts.find([other, spelled, one]);
       assert.deepEqual(second, third);
-      assert.deepEqual(third, { id, ...known, statusSince: NOW, checkedAt: NOW, isBlocked: false });
+      const unknown = { failure: undefined, latestEpisodeAt: undefined };
+      assert.deepEqual(third, { id, ...known, statusSince: NOW, checkedAt: NOW, isBlocked: false, ...unknown });
       assert.deepEqual(
         [first?.status, first?.title, first?.statusSince, first?.checkedAt],
         ["pending", undefined, undefined, undefined],
@@ -75,6 +76,21 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
         { id, checkedAt: NOW.getTime() },
       ]);
       assert.deepEqual(await podcasts.versions([]), []);
+    });
+
+    test("find: failure and latest episode → the failure only if the status says that the feed cannot be read", async () => {
+      const [ok, failing, gone] = [newUrl(), newUrl(), newUrl()];
+      await recordFetch(ok, { status: "ok", failure: "timed-out", latestEpisodeAt: 5 });
+      await recordFetch(failing, { status: "failing", failure: "private-address" });
+      await recordFetch(gone, { status: "gone", failure: "not-found", latestEpisodeAt: NOW.getTime() });
+      assert.deepEqual(
+        (await podcasts.find([ok, failing, gone])).map(({ failure, latestEpisodeAt }) => [failure, latestEpisodeAt]),
+        [
+          [undefined, new Date(5)],
+          ["private-address", undefined],
+          ["not-found", NOW],
+        ],
+      );
     });
 
     test("get and artwork: another user's podcast → undefined, known or not", async () => {
@@ -107,8 +123,9 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
         nextAt: 8,
         notBefore: 9,
         failures: 10,
-        failure: "missing",
+        failure: "not-found",
         failureSince: 11,
+        latestEpisodeAt: 15,
         newFeedUrl: "n",
         moveTarget: "t",
         moveSince: 12,

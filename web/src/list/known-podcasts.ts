@@ -15,7 +15,7 @@ export function rememberPodcast({ id, feedUrl, podcast }: Pick<Subscription, "id
 
 export const notifyPodcastsChanged = () => podcastsVersion.update((version) => version + 1);
 
-const STORED = "title author homepageUrl artwork small large status statusSince movedTo checkedAt".split(" ");
+const STORED = "title author homepageUrl artwork small large status statusSince movedTo checkedAt failure latestEpisodeAt".split(" ");
 
 /** Without descriptions, which are long and which only the panel shows. */
 export function serializePodcasts(items: readonly Subscription[]): string {
@@ -30,10 +30,11 @@ export function serializePodcasts(items: readonly Subscription[]): string {
 export function restorePodcasts(text: string): void {
   const entries: readonly { id: string; feedUrl: string; podcast: Podcast }[] = text ? JSON.parse(text) : [];
   for (const { id, feedUrl, podcast } of entries) {
-    const { statusSince, checkedAt } = podcast;
+    const { statusSince, checkedAt, latestEpisodeAt } = podcast;
     const dates = {
       ...(statusSince && { statusSince: new Date(statusSince) }),
       ...(checkedAt && { checkedAt: new Date(checkedAt) }),
+      ...(latestEpisodeAt && { latestEpisodeAt: new Date(latestEpisodeAt) }),
     };
     rememberPodcast({ id, feedUrl, podcast: { ...podcast, ...dates } });
   }

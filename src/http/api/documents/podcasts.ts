@@ -31,6 +31,8 @@ export function writePodcastResource(podcast: Podcast, basePath: string, fields?
     status_since: podcast.statusSince,
     moved_to: podcast.movedTo,
     checked_at: podcast.checkedAt,
+    failure: podcast.failure,
+    latest_episode_at: podcast.latestEpisodeAt,
   };
   const known = Object.entries(all).filter(([name, value]) => value !== undefined && isAmong(name, fields));
   const attributes = known.length === 0 ? undefined : Object.fromEntries(known);

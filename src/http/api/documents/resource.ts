@@ -21,7 +21,7 @@ export type SubscriptionField = (typeof SUBSCRIPTION_FIELDS)[number];
 export const PODCAST_TYPE = "podcast";
 export const PODCAST_FIELDS = [
   ...(["title", "author", "description", "homepage_url", "language", "podcast_guid", "artwork"] as const),
-  ...(["status", "status_since", "moved_to", "checked_at"] as const),
+  ...(["status", "status_since", "moved_to", "checked_at", "failure", "latest_episode_at"] as const),
 ] as const;
 export type PodcastField = (typeof PODCAST_FIELDS)[number];
 
