@@ -15,7 +15,10 @@ export function rememberPodcast({ id, feedUrl, podcast }: Pick<Subscription, "id
 
 export const notifyPodcastsChanged = () => podcastsVersion.update((version) => version + 1);
 
-const STORED = "title author homepageUrl artwork small large status statusSince movedTo checkedAt failure latestEpisodeAt".split(" ");
+const STORED =
+  "title author homepageUrl artwork small large status statusSince movedTo checkedAt failure latestEpisodeAt".split(
+    " ",
+  );
 
 /** Without descriptions, which are long and which only the panel shows. */
 export function serializePodcasts(items: readonly Subscription[]): string {
