@@ -369,6 +369,7 @@ test("account import: more than the limits → import-too-large, and nothing is 
     [{ subscriptions: 19 }, {}, /more than 50,000 subscriptions/],
     [{ actions: 19 }, {}, /more than 200,000 episode actions/],
     [{ requests: 3 }, {}, /more than 1,000 requests/],
+    [{ items: 40 }, {}, /more than 1,000,000 entries/],
     [{ bytes: 1_000 }, {}, /more than 256 MiB/],
     [{ responseBytes: 500 }, {}, /longer than 64 MiB/],
     [{}, { "/subscriptions/ann.json": blanks }, /longer than 64 MiB/],

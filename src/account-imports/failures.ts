@@ -1,5 +1,5 @@
 /** A limit on what an import reads. */
-export type ImportLimit = "response" | "bytes" | "requests" | "subscriptions" | "actions" | "time";
+export type ImportLimit = "response" | "bytes" | "requests" | "items" | "subscriptions" | "actions" | "time";
 
 /** What the other server did wrong. */
 export type ServerProblem =

@@ -96,11 +96,12 @@ export class GpodderSource implements Source {
   }
 
   async #dropRemoved(feeds: FoundFeeds): Promise<void> {
+    const listed = new Set<unknown>(feeds.urls);
     const removed = new Set<unknown>();
     const [device = ANY_DEVICE] = await this.#devices();
     await this.#server.read(this.#changesOf(device), {
       onItems: ({ list, items }) => {
-        if (list === "remove") for (const item of items) removed.add(item);
+        if (list === "remove") for (const item of items) if (listed.has(item)) removed.add(item);
       },
     });
     feeds.urls = feeds.urls.filter((url) => !removed.has(url));

@@ -16,6 +16,8 @@ export interface ImportLimits {
   readonly responseBytes: number;
   readonly bytes: number;
   readonly requests: number;
+  /** Of lists in all responses: each costs time, however short it is. */
+  readonly items: number;
   readonly subscriptions: number;
   readonly actions: number;
   /** For a person to allow a login, unless the client waits longer. */
@@ -30,6 +32,7 @@ export const IMPORT_LIMITS: ImportLimits = {
   responseBytes: 64 * MIB,
   bytes: 256 * MIB,
   requests: 1_000,
+  items: 1_000_000,
   subscriptions: 50_000,
   actions: 200_000,
   waitMs: 50_000,
@@ -76,6 +79,7 @@ export class OtherServer {
   #session: string | undefined;
   #requests = 0;
   #bytes = 0;
+  #items = 0;
 
   constructor(address: Address, options: OtherServerOptions) {
     this.#address = address;
@@ -174,6 +178,8 @@ export class OtherServer {
     const stop = new AbortController();
     const take = async (items: ServiceItems) => {
       try {
+        this.#items += items.items.length;
+        if (this.#items > limits.items) throw tooLarge("items");
         onItems?.(items);
       } catch (error) {
         stop.abort(error);

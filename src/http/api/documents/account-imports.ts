@@ -150,6 +150,7 @@ const LIMIT_TEXTS: Readonly<Record<ImportLimit, string>> = {
   response: `A response of the other server is longer than 64 MiB. ${OPML_INSTEAD}`,
   bytes: `The other server sends more than 256 MiB in total. ${OPML_INSTEAD}`,
   requests: `Reading the account takes more than 1,000 requests. ${OPML_INSTEAD}`,
+  items: `The other server sends more than 1,000,000 entries in total. ${OPML_INSTEAD}`,
   subscriptions: "The account has more than 50,000 subscriptions. Remove some there, then try again",
   actions: `The account has more than 200,000 episode actions. ${OPML_INSTEAD}`,
   time: "The import took longer than 10 minutes. What was added so far is kept; try again when the other server is less busy",
