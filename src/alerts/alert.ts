@@ -27,6 +27,8 @@ export type AlertFacts =
       readonly change: "added" | "removed";
       readonly count: number;
       readonly on: Date;
+      /** It was undone, the app removed the same again, and that was ignored. */
+      readonly isAgain: boolean;
     }
   | { readonly code: "device-silent"; readonly device: string; readonly since: Date }
   | { readonly code: "new-sign-in"; readonly kind: "token" | "session"; readonly label: string; readonly on: Date }

@@ -155,8 +155,9 @@ describe("alerts: texts", () => {
     { code: "backup-old", last: NOW },
     { code: "feed-moved", podcasts: podcasts(["A"]), on: NOW },
     { code: "feed-moved", podcasts: podcasts([], 2), on: NOW },
-    { code: "large-change", by: "Kasts on desk", change: "removed", count: 37, on: NOW },
-    { code: "large-change", by: undefined, change: "added", count: 12, on: NOW },
+    { code: "large-change", by: "Kasts on desk", change: "removed", count: 37, on: NOW, isAgain: false },
+    { code: "large-change", by: "Kasts on desk", change: "removed", count: 37, on: NOW, isAgain: true },
+    { code: "large-change", by: undefined, change: "added", count: 12, on: NOW, isAgain: false },
   ];
 
   test("texts: every alert in every language → complete, and different from the others", () => {
@@ -182,6 +183,7 @@ describe("alerts: texts", () => {
       "The last backup is old",
       "Moved: A",
       "Moved: 2 podcasts without a title",
+      "Kasts on desk removed 37 podcasts",
       "Kasts on desk removed 37 podcasts",
       "An app added 12 podcasts",
     ]);

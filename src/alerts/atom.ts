@@ -17,8 +17,9 @@ const VIEWS: Readonly<Record<AlertCode, string>> = {
 };
 
 /** The URL of the web interface where one can do something about an alert. */
-export function pageOf({ facts: { code } }: Pick<Alert, "facts">, serverUrl: string): string {
-  return `${serverUrl}/#${VIEWS[code]}`;
+export function pageOf({ facts }: Pick<Alert, "facts">, serverUrl: string): string {
+  const view = facts.code === "large-change" && facts.isAgain ? "apps" : VIEWS[facts.code];
+  return `${serverUrl}/#${view}`;
 }
 
 /** The same for the same alert, and different for every other, in the form of a UUID. */

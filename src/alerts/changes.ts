@@ -17,14 +17,26 @@ const MAX_PAGES = 10;
 const MAX_SUBSCRIPTIONS = 50;
 const MAX_TITLES = 3;
 
-/** The sets of changes of the last weeks that were not undone, newest first. */
-async function recentSets(history: ChangeSources["history"], user: UserId, now: Date): Promise<ChangeSet[]> {
-  const found: ChangeSet[] = [];
+/** A set of changes, and when its app did the same again after it had been undone. */
+interface RecentSet {
+  readonly set: ChangeSet;
+  readonly againAt: number | undefined;
+}
+
+/** The sets of changes of the last weeks, newest first, except those that were undone and not tried again. */
+async function recentSets(history: ChangeSources["history"], user: UserId, now: Date): Promise<RecentSet[]> {
+  const found: RecentSet[] = [];
   for (let page = 0; page < MAX_PAGES; page += 1) {
-    const { sets, undos } = await history.page(user, { offset: page * PAGE_SIZE, size: PAGE_SIZE });
+    const { sets, undos, ignored } = await history.page(user, { offset: page * PAGE_SIZE, size: PAGE_SIZE });
     const undone = undoneSets(sets, undos);
     const recent = sets.filter(({ endedAt }) => now.getTime() - endedAt < EVENT_MS);
-    found.push(...recent.filter(({ first }) => !undone.has(first)));
+    const againAt = ({ first, key }: ChangeSet) =>
+      ignored.findLast((each) => each.app === key && each.undo > first)?.at;
+    found.push(
+      ...recent
+        .map((set) => ({ set, againAt: undone.has(set.first) ? againAt(set) : undefined }))
+        .filter(({ set, againAt }) => againAt !== undefined || !undone.has(set.first)),
+    );
     if (recent.length < PAGE_SIZE) break;
   }
   return found;
@@ -38,8 +50,9 @@ export async function changeAlerts(
   captions: ReadonlyMap<string, string>,
 ): Promise<Alert[]> {
   const alerts: Alert[] = [];
-  for (const set of await recentSets(history, user, now)) {
-    if (isLarge(set)) alerts.push(largeChange(set, captions));
+  for (const { set, againAt } of await recentSets(history, user, now)) {
+    if (isLarge(set)) alerts.push(largeChange(set, againAt, captions));
+    if (againAt !== undefined) continue;
     if (set.kind === "server" && set.updated > 0) {
       const moved = await findMoved(history, user, set);
       if (moved.length > 0) alerts.push(await feedMoved({ podcasts }, set, moved));
@@ -48,18 +61,20 @@ export async function changeAlerts(
   return alerts;
 }
 
-function largeChange(set: ChangeSet, captions: ReadonlyMap<string, string>): Alert {
-  const { first, startedAt, endedAt, name, key, added, removed } = set;
+function largeChange(set: ChangeSet, againAt: number | undefined, captions: ReadonlyMap<string, string>): Alert {
+  const { first, startedAt, name, key, added, removed } = set;
+  const at = new Date(againAt ?? set.endedAt);
   const change = removed >= added ? "removed" : "added";
   return {
-    key: `${first} ${new Date(startedAt).toISOString()}`,
-    at: new Date(endedAt),
+    key: `${first} ${new Date(startedAt).toISOString()}${againAt === undefined ? "" : " again"}`,
+    at,
     facts: {
       code: "large-change",
       by: (captions.get(key.replace(/^device /, "")) ?? captions.get(name) ?? name) || undefined,
       change,
       count: change === "removed" ? removed : added,
-      on: new Date(endedAt),
+      on: at,
+      isAgain: againAt !== undefined,
     },
     subscriptions: [],
   };

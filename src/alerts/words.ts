@@ -21,6 +21,8 @@ interface AlertWords {
     readonly added: (by: string, count: number) => string;
     readonly removed: (by: string, count: number) => string;
     readonly text: (on: string) => string;
+    /** It was undone, and the app has done it again. */
+    readonly again: (on: string) => string;
   };
   readonly deviceSilent: { readonly title: (device: string) => string; readonly text: (since: string) => string };
   readonly newSession: { readonly title: (browser: string) => string; readonly text: (on: string) => string };
@@ -62,6 +64,8 @@ export const ALERT_WORDS: Readonly<Record<Language, AlertWords>> = {
       removed: (by, count) => `${by} removed ${count} podcasts`,
       text: (on) =>
         `On ${on}, this app changed more than half of your list. If you did not intend that, undo it in Earmark under History.`,
+      again: (on) =>
+        `You undid that, but on ${on} this app removed the podcasts again. Earmark ignored it. Revoke the app’s token in Earmark under Apps if you no longer trust it.`,
     },
     deviceSilent: {
       title: (device) => `${device} no longer syncs`,
@@ -116,6 +120,8 @@ export const ALERT_WORDS: Readonly<Record<Language, AlertWords>> = {
       removed: (by, count) => `${by} hat ${count} Podcasts entfernt`,
       text: (on) =>
         `Diese App hat am ${on} mehr als die Hälfte deiner Liste geändert. Wenn das nicht gewollt war, mache es in Earmark unter „Verlauf“ rückgängig.`,
+      again: (on) =>
+        `Du hast das rückgängig gemacht, aber am ${on} hat diese App die Podcasts wieder entfernt. Earmark hat das ignoriert. Wenn du der App nicht mehr traust, widerrufe ihr Token in Earmark unter „Apps“.`,
     },
     deviceSilent: {
       title: (device) => `${device} synchronisiert nicht mehr`,
@@ -170,11 +176,13 @@ export const ALERT_WORDS: Readonly<Record<Language, AlertWords>> = {
       removed: (by, count) => `${by} quitó ${count} pódcasts`,
       text: (on) =>
         `El ${on}, esta aplicación cambió más de la mitad de tu lista. Si no era tu intención, deshazlo en Earmark, en Historial.`,
+      again: (on) =>
+        `Lo deshiciste, pero el ${on} esta aplicación volvió a quitar los pódcasts. Earmark lo ignoró. Si ya no confías en la aplicación, revoca su token en Earmark, en Apps.`,
     },
     deviceSilent: {
       title: (device) => `${device} ya no se sincroniza`,
       text: (since) =>
-        `Este dispositivo se sincronizaba con regularidad. La última vez fue el ${since}. Abre en él la aplicación de pódcasts y comprueba el inicio de sesión. Si ya no usas el dispositivo, olvídalo en Earmark, en Aplicaciones.`,
+        `Este dispositivo se sincronizaba con regularidad. La última vez fue el ${since}. Abre en él la aplicación de pódcasts y comprueba el inicio de sesión. Si ya no usas el dispositivo, olvídalo en Earmark, en Apps.`,
     },
     newSession: {
       title: (browser) => `Nuevo inicio de sesión: ${browser}`,
@@ -225,11 +233,13 @@ export const ALERT_WORDS: Readonly<Record<Language, AlertWords>> = {
       removed: (by, count) => `${by} a retiré ${count} podcasts`,
       text: (on) =>
         `Le ${on}, cette application a modifié plus de la moitié de votre liste. Si ce n’était pas voulu, annulez-le dans Earmark, sous Historique.`,
+      again: (on) =>
+        `Vous l’avez annulé, mais le ${on} cette application a de nouveau retiré les podcasts. Earmark n’en a pas tenu compte. Si vous ne lui faites plus confiance, révoquez son jeton dans Earmark, sous Applis.`,
     },
     deviceSilent: {
       title: (device) => `${device} ne se synchronise plus`,
       text: (since) =>
-        `Cet appareil se synchronisait régulièrement. Sa dernière synchronisation date du ${since}. Ouvrez-y l’application de podcasts et vérifiez la connexion. Si vous n’utilisez plus l’appareil, oubliez-le dans Earmark, sous Applications.`,
+        `Cet appareil se synchronisait régulièrement. Sa dernière synchronisation date du ${since}. Ouvrez-y l’application de podcasts et vérifiez la connexion. Si vous n’utilisez plus l’appareil, oubliez-le dans Earmark, sous Applis.`,
     },
     newSession: {
       title: (browser) => `Nouvelle connexion : ${browser}`,
@@ -279,6 +289,8 @@ export const ALERT_WORDS: Readonly<Record<Language, AlertWords>> = {
       added: (by, count) => `${by} 添加了 ${count} 个播客`,
       removed: (by, count) => `${by} 移除了 ${count} 个播客`,
       text: (on) => `${on}，此应用更改了你列表的一半以上。如果这不是你的本意，请在 Earmark 的“历史”中撤销。`,
+      again: (on) =>
+        `你已撤销该更改，但此应用在 ${on} 再次移除了这些播客，Earmark 已忽略。如果不再信任此应用，请在 Earmark 的“应用”中撤销其令牌。`,
     },
     deviceSilent: {
       title: (device) => `${device} 不再同步`,

@@ -29,7 +29,11 @@ export function writeAlert({ facts }: Pick<Alert, "facts">, language: Language):
       };
     case "large-change": {
       const by = facts.by === undefined ? words.someApp : toSafeText(facts.by);
-      return { title: words.largeChange[facts.change](by, facts.count), text: words.largeChange.text(day(facts.on)) };
+      const { text, again } = words.largeChange;
+      return {
+        title: words.largeChange[facts.change](by, facts.count),
+        text: (facts.isAgain ? again : text)(day(facts.on)),
+      };
     }
     case "device-silent": {
       const { title, text } = words.deviceSilent;

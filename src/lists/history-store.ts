@@ -2,7 +2,7 @@ import type { UserId } from "../accounts/caller.ts";
 import type { PageRange } from "../util/page-range.ts";
 import { yieldTurn } from "../util/turns.ts";
 import type { StoredDetails } from "./details.ts";
-import { type ChangeSet, undoneSets } from "./history.ts";
+import { type ChangeSet, type IgnoredRemoval, undoneSets } from "./history.ts";
 
 export interface ChangeSetPage {
   /** Newest first. */
@@ -11,6 +11,7 @@ export interface ChangeSetPage {
   readonly total: number;
   /** All sets after the oldest one of the page that undo something. */
   readonly undos: readonly ChangeSet[];
+  readonly ignored: readonly IgnoredRemoval[];
 }
 
 export interface FoundSet {

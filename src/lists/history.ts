@@ -50,12 +50,24 @@ export interface Guard {
   readonly apps: readonly string[];
 }
 
+/** An app removed again what an undo had brought back, which was ignored. */
+export interface IgnoredRemoval {
+  /** Key of the app. */
+  readonly app: string;
+  /** The sequence number of the undo's first change. */
+  readonly undo: number;
+  /** When it happened first, in milliseconds. */
+  readonly at: number;
+}
+
 /** Writes of one author within this time of each other are one set, for an hour at most. */
 const PAUSE_MS = 10 * 60 * 1_000;
 const MAX_LENGTH_MS = 60 * 60 * 1_000;
 const MIN_LARGE_LIST = 10;
 /** Updates are kept among this many of a list's latest changes. */
 const KEPT_EDITS = 10_000;
+/** Each app counts once for each undo. */
+const KEPT_IGNORED = 20;
 /** Bytes of replaced values that are kept of a list. */
 export const MAX_EDITED = 16 * 2 ** 20;
 /** How long an app cannot remove again what was brought back. */
@@ -112,6 +124,8 @@ interface Stored {
   readonly edited?: number;
   /** Edits up to this sequence number were erased. */
   readonly forgotten?: number;
+  /** Oldest first. */
+  readonly ignored?: readonly IgnoredRemoval[];
 }
 
 /** A write in progress. */
@@ -133,6 +147,7 @@ export class History<Key> {
   #open: ChangeSet | undefined;
   #edited: number;
   #forgotten: number;
+  #ignored: readonly IgnoredRemoval[];
   #writing: Writing | undefined;
   /** Sets that have ended and edits, to be stored. */
   readonly ended: ChangeSet[] = [];
@@ -140,10 +155,11 @@ export class History<Key> {
   guards: readonly Guard[] = [];
 
   constructor(stored: string | null) {
-    const { open, edited = 0, forgotten = 0 } = stored === null ? ({} as Stored) : (JSON.parse(stored) as Stored);
-    this.#open = open;
-    this.#edited = edited;
-    this.#forgotten = forgotten;
+    const known = stored === null ? {} : (JSON.parse(stored) as Stored);
+    this.#open = known.open;
+    this.#edited = known.edited ?? 0;
+    this.#forgotten = known.forgotten ?? 0;
+    this.#ignored = known.ignored ?? [];
   }
 
   /** Edits up to this sequence number are erased. */
@@ -153,6 +169,10 @@ export class History<Key> {
 
   forget(upTo: number): void {
     this.#forgotten = Math.max(this.#forgotten, upTo);
+  }
+
+  get ignored(): readonly IgnoredRemoval[] {
+    return this.#ignored;
   }
 
   /** The set that the next change may join. */
@@ -168,8 +188,8 @@ export class History<Key> {
   /** To be stored with the list; null if nothing has changed yet. */
   get stored(): string | null {
     if (this.#open === undefined) return null;
-    const stored: Stored = { open: this.#open, edited: this.#edited, forgotten: this.#forgotten };
-    return JSON.stringify(stored);
+    const stored = { open: this.#open, edited: this.#edited, forgotten: this.#forgotten } satisfies Stored;
+    return JSON.stringify(this.#ignored.length === 0 ? stored : { ...stored, ignored: this.#ignored });
   }
 
   get isTooLong(): boolean {
@@ -229,10 +249,19 @@ export class History<Key> {
     return this.#writing;
   }
 
-  /** Whether the app that writes may not remove this: it was brought back after the app had removed it. */
-  isGuarded({ sequence }: CountedItem): boolean {
+  /** What keeps the app that writes from removing this: it was brought back after the app had removed it. */
+  guardOf({ sequence }: CountedItem): Guard | undefined {
     const key = this.#writing?.author.key ?? "";
-    return this.guards.some(({ first, last, apps }) => first <= sequence && sequence <= last && apps.includes(key));
+    return this.guards.find(({ first, last, apps }) => first <= sequence && sequence <= last && apps.includes(key));
+  }
+
+  /** Records that the app that writes removes what was brought back. Returns whether that is new. */
+  ignore({ first: undo }: Guard): boolean {
+    const { author, at } = this.#writing ?? {};
+    const app = author?.key ?? "";
+    if (at === undefined || this.#ignored.some((each) => each.app === app && each.undo === undo)) return false;
+    this.#ignored = [...this.#ignored, { app, undo, at }].slice(-KEPT_IGNORED);
+    return true;
   }
 
   /** Ends the write, after which the list has this sequence number. */

@@ -238,7 +238,7 @@ function applyMove<Key>(list: List<Key>, moves: Moves, change: MoveChange, at: n
     case "keep": {
       for (const feed of moves.keepOnly(change.client, new Set(change.feeds))) {
         const item = list.findByFeed(list.keyOf(feed));
-        if (item !== undefined && !list.history.isGuarded(item)) remove(list, item, at);
+        if (item !== undefined && !isGuarded(list, item)) remove(list, item, at);
       }
       return { kind: "told", add: [], remove: [], tracked: moves.tracked };
     }
@@ -276,11 +276,20 @@ function removeFeed<Key>(
   if (effect === "nothing") return NOTHING;
   const item = list.findByFeed(effect === undefined ? feed : list.keyOf(effect.feed));
   if (item === undefined) return NOTHING;
-  if (list.history.isGuarded(item)) return { kind: "conflict", code: "already-subscribed", existingId: item.id };
+  if (isGuarded(list, item)) return { kind: "conflict", code: "already-subscribed", existingId: item.id };
   if (moves === undefined) return remove(list, item, at, client);
   const isEcho = effect === undefined && client !== undefined && moves.isEcho(client, list.textOf(feed));
   if (isEcho || effect?.kind === "offer") return { kind: "conflict", code: "already-subscribed", existingId: item.id };
   return effect?.kind === "move" ? rename(list, moves, item, effect.to, "yes") : remove(list, item, at, client);
+}
+
+/** Whether the app that removes this may not, because it was brought back. The first such removal is recorded. */
+function isGuarded<Key>(list: List<Key>, item: Item<Key>): boolean {
+  const guard = list.history.guardOf(item);
+  if (guard === undefined) return false;
+  // A number of its own, so that the list is stored.
+  if (list.history.ignore(guard)) list.sequence += 1;
+  return true;
 }
 
 function remove<Key>(list: List<Key>, item: Item<Key>, at: number, client?: string): ChangeResult<Key> {

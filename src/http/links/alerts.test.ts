@@ -200,6 +200,41 @@ describe("alerts: the list", () => {
     assert.equal(await largeOnes(), 0);
   });
 
+  test("alerts: an app removes again what was brought back → ignored, with the way to revoke its token", async () => {
+    const ann = await newUser(server);
+    const token = ann.Authorization.slice("Bearer ".length);
+    const urls = Array.from({ length: 12 }, () => `https://${newId()}.example/feed`);
+    await subscribe(ann, ...urls);
+    server.wait(3_600_000);
+    const removeMost = () =>
+      server.call("POST", `/api/2/subscriptions/${ann.name}/desk.json`, {
+        headers: basic(ann.name, token),
+        body: JSON.stringify({ add: [], remove: urls.slice(0, 9) }),
+      });
+    await removeMost();
+    const undoLast = async () => {
+      const { sets } = await server.store.history.page(ann.user, { offset: 0, size: 1 });
+      await undo(server.store, asUser(ann.user), sets[0]?.first ?? 0, { scope: "this", now: server.now() });
+    };
+    await undoLast();
+    assert.deepEqual(await othersOf(ann), []);
+    const path = await newLink(ann);
+    server.wait(3_600_000);
+    for (let times = 0; times < 2; times += 1) assert.equal((await removeMost()).status, 200);
+    assert.deepEqual(await othersOf(ann), ["large-change"]);
+    const { text } = await open(path);
+    assert.match(text, /removed the podcasts again\. Earmark ignored it\. Revoke the app’s token/);
+    assert.match(text, /<category term="large-change"\/>\s*<link [^>]*#apps"\/>/);
+    const { json } = await server.call("GET", "/v1/subscriptions", { headers: { Cookie: ann.Cookie } });
+    assert.equal(json.meta.total, 12);
+    server.wait(30 * DAY_MS);
+    const { Cookie } = await newSession(ann);
+    assert.deepEqual(
+      (await alertsOf({ Cookie })).filter(({ attributes }) => attributes.code === "large-change"),
+      [],
+    );
+  });
+
   test("alerts: a move that the server follows → with the podcast, until it is undone", async () => {
     const ann = await newUser(server);
     const [old, fresh] = [`https://${newId()}.example/old`, `https://${newId()}.example/new`];

@@ -1,7 +1,15 @@
 import { NOBODY } from "../../accounts/account-store.ts";
 import { AccessRevoked, asUser, type UserId } from "../../accounts/caller.ts";
 import { DETAIL_COLUMNS, DETAIL_NAMES, type StoredDetails, storedDetailsFrom } from "../../lists/details.ts";
-import { type ChangeSet, type Edit, GUARD_MS, type Guard, History, MAX_EDITED } from "../../lists/history.ts";
+import {
+  type ChangeSet,
+  type Edit,
+  GUARD_MS,
+  type Guard,
+  History,
+  type IgnoredRemoval,
+  MAX_EDITED,
+} from "../../lists/history.ts";
 import type {
   ChangeSetPage,
   FoundSet,
@@ -323,6 +331,7 @@ function toItem(row: ItemRow): Omit<Edit<string>, "subscribedAt"> & { readonly s
 
 interface ListState {
   readonly open: ChangeSet | undefined;
+  readonly ignored: readonly IgnoredRemoval[];
   readonly sequence: number;
   readonly forgotten: number;
 }
@@ -332,8 +341,8 @@ function* readOpen(user: UserId): Work<ListState> {
     `select history, sequence, forgotten_sequence from earmark.lists where user_id = $1 and sequence <> ${DELETED}`,
     user,
   );
-  const { open, forgotten } = new History(row?.history ?? null);
-  return { open, sequence: row?.sequence ?? 0, forgotten: Math.max(forgotten, row?.forgotten_sequence ?? 0) };
+  const { open, ignored, forgotten } = new History(row?.history ?? null);
+  return { open, ignored, sequence: row?.sequence ?? 0, forgotten: Math.max(forgotten, row?.forgotten_sequence ?? 0) };
 }
 
 function withOpen(sets: readonly ChangeSet[], open: ChangeSet | undefined): ChangeSet[] {
@@ -356,7 +365,8 @@ function* readPage(user: UserId, offset: number, size: number): Work<ChangeSetPa
   );
   const sets = [...(isFirst && state.open !== undefined ? [state.open] : []), ...rows.map(toSet)];
   const oldest = sets.at(-1)?.first ?? state.sequence;
-  return { sets, total: Number(count?.count ?? 0) + before, undos: yield* readUndos(user, oldest, state.open) };
+  const undos = yield* readUndos(user, oldest, state.open);
+  return { sets, total: Number(count?.count ?? 0) + before, undos, ignored: state.ignored };
 }
 
 /** All later sets that undo something. */
