@@ -72,7 +72,7 @@ const WAYS: Readonly<Record<string, Way>> = {
   "GET /api/2/settings/:user/:scope.json": read,
   "GET /suggestions/:count.json": read,
   "GET /toplist/:count.json": open,
-  "GET /search.json": open,
+  "GET /search.json": read,
   "GET /api/2/tags/:count.json": open,
   "GET /api/2/tag/:tag/:count.json": open,
   ...NEXTCLOUD_WAYS,

@@ -5,6 +5,7 @@ import { gzipSync } from "node:zlib";
 import { createFeedSearch } from "../client/src/feed-search.ts";
 import { EarmarkError, guid } from "../client/src/index.ts";
 import { runInProcess } from "./support/commands.ts";
+import { podcast, sendResults, startDirectory } from "./support/directory.ts";
 import { startFeeds, status } from "./support/feeds.ts";
 import { THIS_MACHINE } from "./support/fetching.ts";
 import { newUser, start } from "./support/http-accounts.ts";
@@ -152,6 +153,55 @@ test("feed search: the client disconnects → the fetch is aborted, and its plac
   });
   await assert.rejects(findFeeds(`${site.url}/slow`, { signal: abort.signal }));
   await closed;
+});
+
+test("feed search: links of apps → the feed in the link; https first, then http", async () => {
+  const site = await startFeeds();
+  const findFeeds = createFeedSearch({ url: fetching.url, retries: 0 });
+  const feed = site.feed("/feed", { title: "Title", author: "Ann" });
+  const found = [{ id: guid(feed), feedUrl: feed, title: "Title", author: "Ann" }];
+  const rest = feed.slice("http://".length);
+  for (const link of [
+    `feed://${rest}`,
+    `itpc://${rest}`,
+    `antennapod-subscribe:${feed}`,
+    `https://antennapod.org/deeplink/subscribe?url=${encodeURIComponent(feed)}&title=X`,
+    `https://podcastaddict.com/feed/${encodeURIComponent(feed)}`,
+  ])
+    assert.deepEqual(await findFeeds(link), found, link);
+  const inside = `https://antennapod.org/deeplink/subscribe?url=${encodeURIComponent("http://169.254.169.254/latest")}`;
+  assert.equal(await findFeeds(inside).catch(codeOf), "page-unavailable");
+});
+
+test("feed search: a link to a service without feeds, or to an episode → says so, without a request", async () => {
+  const { url } = fetching;
+  const failure = (link: string) =>
+    createFeedSearch({ url, retries: 0 })(link).catch((error) => [error.code, error.detail]);
+  const [code, detail] = (await failure("https://open.spotify.com/show/1")) as string[];
+  assert.equal(code, "service-without-feeds");
+  assert.match(detail ?? "", /^Spotify does not say/);
+  const [episode, reason] = (await failure("https://www.youtube.com/watch?v=1")) as string[];
+  assert.equal(episode, "single-episode");
+  assert.match(reason ?? "", /^This YouTube link/);
+});
+
+test("feed search: a link with Apple's number → looked up in the directory, also without fetching feeds", async () => {
+  const directory = await startDirectory([podcast({ feedUrl: "https://feeds.example/show" })]);
+  const { url } = await startServer({
+    EARMARK_DIRECTORY: directory.url,
+    EARMARK_FETCH_FEEDS: "false",
+    EARMARK_FETCH_NETWORKS: THIS_MACHINE,
+  });
+  const findFeeds = createFeedSearch({ url, retries: 0 });
+  const feedUrl = "https://feeds.example/show";
+  const found = [{ id: guid(feedUrl), feedUrl, title: "The Show", author: "Ann Author" }];
+  assert.deepEqual(await findFeeds("https://podcasts.apple.com/us/podcast/the-show/id123456"), found);
+  assert.deepEqual(await findFeeds("https://overcast.fm/itunes99/the-show"), found);
+  assert.deepEqual(directory.requests, ["/lookup?entity=podcast&id=123456", "/lookup?entity=podcast&id=99"]);
+  // Without a result, Apple's page is fetched, which this server does not do.
+  directory.respondWith(sendResults([]));
+  assert.equal(await findFeeds("https://pca.st/itunes/5").catch(codeOf), "fetching-disabled");
+  assert.equal(await findFeeds("https://site.example/").catch(codeOf), "fetching-disabled");
 });
 
 test("earmark add --find: pages → their first feeds are added; without feeds → rejected; no server → an error", async () => {

@@ -4,6 +4,7 @@ import { LOCAL_USER } from "../src/accounts/caller.ts";
 import { MAX_EXPORT_BYTES } from "../src/http/api/documents/me-import.ts";
 import { one } from "./support/access.ts";
 import { document as documentWith, fromElsewhere, newToken, signIn, signUp } from "./support/accounts.ts";
+import { startDirectory } from "./support/directory.ts";
 import { startFeeds } from "./support/feeds.ts";
 import { learn, subscribeTo, THIS_MACHINE } from "./support/fetching.ts";
 import { startDiscovery } from "./support/oidc-issuer.ts";
@@ -11,7 +12,7 @@ import { DOCUMENT } from "./support/openapi.ts";
 import { accountImportCases } from "./support/openapi-account-imports.ts";
 import { administrationCases } from "./support/openapi-administration.ts";
 import { linkCases } from "./support/openapi-links.ts";
-import { duplicateCases, podcastCases, searchCases } from "./support/openapi-podcasts.ts";
+import { duplicateCases, podcastCases, podcastSearchCases, searchCases } from "./support/openapi-podcasts.ts";
 import { ATOMIC, add, newId, PLAIN, startServer, type TestServer } from "./support/server.ts";
 import { type Case, type Headers, signInCases } from "./support/sign-in-cases.ts";
 
@@ -373,6 +374,15 @@ test("responses: passkeys, identities and logins → as documented", async () =>
 test("responses: administration → as documented", async () => {
   const server = await startServer(WITH_ACCOUNTS);
   await run(server, BASE_PATH, await administrationCases(server, BASE_PATH, invalidDocuments));
+});
+
+test("responses: searches of a directory → as documented", async () => {
+  const { url: EARMARK_DIRECTORY } = await startDirectory();
+  const server = await startServer({ ...SETTINGS, EARMARK_DIRECTORY, EARMARK_FETCH_NETWORKS: THIS_MACHINE });
+  await run(server, "", podcastSearchCases(invalidDocuments));
+  const search = "POST /v1/podcast-searches";
+  const body = documentWith("podcast-search", { query: "show" });
+  await run(await startServer(SETTINGS), "", [[search, 404, { "Content-Type": PLAIN }, body]]);
 });
 
 test("responses: podcasts and their artwork → as documented", async () => {

@@ -64,6 +64,7 @@ export async function startEarmark(
     PORT: "0",
     DATABASE_URL: urlOf(database),
     EARMARK_FETCH_FEEDS: "false",
+    EARMARK_DIRECTORY: "off",
     ...ENVIRONMENT,
     ...(tokens.length === 0 ? {} : WITH_ACCOUNTS),
     ...settings,

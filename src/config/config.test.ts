@@ -56,6 +56,7 @@ test("config: no settings → a server for one person on this machine", () => {
     },
     fetch: { networks: [] },
     accountImports: { networks: [] },
+    directory: "https://itunes.apple.com/search",
     accounts: undefined,
     warnings: [],
   });
@@ -68,6 +69,21 @@ test("config: fetch settings → read; fetching disabled → no fetch config", (
   assert.deepEqual([without.fetch, without.accountImports], [undefined, { networks: ["10.0.0.0/8"] }]);
   for (const [name, value] of Object.entries({ EARMARK_FETCH_FEEDS: "off", EARMARK_FETCH_NETWORKS: "home" }))
     assert.throws(() => readConfig({ [name]: value }, "/srv"), new RegExp(`${name}=`));
+});
+
+test("config: the directory → a URL or off; off without fetching unless it is set", () => {
+  const directoryOf = (environment: Readonly<Record<string, string>>) => readConfig(environment, "/srv").directory;
+  const other = "http://directory.example:8080/search?country=de";
+  assert.equal(directoryOf({ EARMARK_DIRECTORY: "off" }), undefined);
+  assert.equal(directoryOf({ EARMARK_DIRECTORY: other }), other);
+  assert.equal(directoryOf({ EARMARK_FETCH_FEEDS: "false" }), undefined);
+  assert.equal(directoryOf({ EARMARK_FETCH_FEEDS: "false", EARMARK_DIRECTORY: other }), other);
+  for (const value of ["true", "directory.example", "ftp://a.example/", "https://a.example/#x", "javascript:alert(1)"])
+    assert.throws(() => directoryOf({ EARMARK_DIRECTORY: value }), /EARMARK_DIRECTORY=/, value);
+  assert.throws(
+    () => directoryOf({ EARMARK_DIRECTORY: "https://ann:secret@a.example/" }),
+    ({ message }) => /EARMARK_DIRECTORY: must not/.test(message) && !message.includes("secret"),
+  );
 });
 
 test("config: an empty setting → its default", () => {

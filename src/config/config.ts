@@ -41,6 +41,8 @@ export interface Config {
   readonly fetch: FetchConfig | undefined;
   /** For imports from other servers, which are possible in any case. */
   readonly accountImports: FetchConfig;
+  /** URL of the directory of podcasts; undefined if nobody is asked. */
+  readonly directory: string | undefined;
   /** Undefined on a server for one person. */
   readonly accounts: AccountsConfig | undefined;
   /** What the operator should change, though the settings work. */
@@ -279,12 +281,29 @@ function readLimits(reader: SettingsReader): Limits {
   };
 }
 
-function readFetch(reader: SettingsReader): Pick<Config, "fetch" | "accountImports"> {
+function readFetch(reader: SettingsReader): Pick<Config, "fetch" | "accountImports" | "directory"> {
   const isOn = reader.flag("EARMARK_FETCH_FEEDS");
   const networks = reader.list("EARMARK_FETCH_NETWORKS");
   if (!networks.every(isNetwork))
     reader.reject("EARMARK_FETCH_NETWORKS", "IP addresses or CIDR ranges separated by commas, such as 10.0.0.0/8");
-  return { fetch: isOn ? { networks } : undefined, accountImports: { networks } };
+  // A server that has been told to fetch nothing does not begin to ask a directory.
+  const directory = isOn || reader.has("EARMARK_DIRECTORY") ? readDirectory(reader) : undefined;
+  return { fetch: isOn ? { networks } : undefined, accountImports: { networks }, directory };
+}
+
+function readDirectory(reader: SettingsReader): string | undefined {
+  const text = reader.text("EARMARK_DIRECTORY");
+  if (text === "off") return undefined;
+  const url = URL.parse(text);
+  if (url !== null && url.username + url.password !== "") {
+    // Without the value, which would end up in a log.
+    reader.problems.push("EARMARK_DIRECTORY: must not contain a user or password");
+  } else if (!/^https?:$/.test(url?.protocol ?? "") || url?.hash !== "")
+    reader.reject(
+      "EARMARK_DIRECTORY",
+      "off, or an http or https URL without a fragment, such as https://itunes.apple.com/search",
+    );
+  return text;
 }
 
 function readAccounts(reader: SettingsReader): AccountsConfig | undefined {

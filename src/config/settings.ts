@@ -72,6 +72,10 @@ export const SETTINGS = {
     "",
     "Private networks that the server may fetch and import from, such as 192.168.1.0/24, separated by commas. Anyone who can subscribe can make the server send requests there.",
   ],
+  EARMARK_DIRECTORY: [
+    "https://itunes.apple.com/search",
+    "Podcast directory that people search by name: a URL with the API of Apple's, which gets the words as media=podcast&term=…&limit=…; off: no search, nobody is asked. With EARMARK_FETCH_FEEDS=false, it is off unless this is set.",
+  ],
   EARMARK_LOG_LEVEL: ["info", "fatal, error, warn, info or debug. debug logs every request."],
   EARMARK_LOG_FORMAT: [
     "auto",

@@ -59,6 +59,28 @@ export const FEED_ERRORS = {
     title: "Page Unavailable",
     detail: "The server cannot fetch this web page.",
   },
+  "service-without-feeds": {
+    status: 422,
+    title: "No Feed",
+    detail:
+      "{service} does not say where the feed of this podcast is. Search for the podcast by name, or use its own website.",
+  },
+  "single-episode": {
+    status: 422,
+    title: "No Feed",
+    detail: "This {service} link is to a single episode. Use the link to its podcast, channel or profile.",
+  },
+  "directory-disabled": {
+    status: 404,
+    title: "Directory Disabled",
+    detail: "This server searches no podcast directory. Its operator can change that with EARMARK_DIRECTORY.",
+  },
+  "directory-unavailable": {
+    status: 503,
+    title: "Service Unavailable",
+    detail: "The podcast directory {host} {reason}. Try again later, or add the podcast by its URL.",
+    headers: { "retry-after": "30" },
+  },
   // Entries of an import
   "duplicate-in-file": { status: 409, title: "Duplicate", detail: "This feed appears earlier in the file." },
   "unsubscribed-in-file": {

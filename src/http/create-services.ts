@@ -9,6 +9,7 @@ import { Signatures } from "../accounts/signatures.ts";
 import { AppSignIn } from "../apps/sign-in.ts";
 import { AppSync } from "../apps/sync.ts";
 import type { AccountsConfig, Config, FetchConfig } from "../config/config.ts";
+import { Directory } from "../podcasts/directory/directory.ts";
 import type { ServiceCaller } from "../podcasts/read/service.ts";
 import { createScheduler, userAgentOf } from "../podcasts/schedule/create-scheduler.ts";
 import { Looks } from "../podcasts/schedule/looks.ts";
@@ -68,10 +69,15 @@ export function createServices(
   store.apps.watchActions((user) => scheduler?.notifyActions(user));
   const accounts = config.accounts && new Accounts(store.accounts, config.accounts, limiterClock);
   const appSignIn = accounts && new AppSignIn(accounts);
+  const createService = () => createServiceCaller(config.accountImports, version);
+  const directory =
+    config.directory === undefined
+      ? undefined
+      : new Directory({ url: config.directory, createService, clock: limiterClock });
   const accountImports = new AccountImports({
     store,
     signatures: appSignIn?.signatures ?? new Signatures(new Accounts(store.accounts, { signUp: false })),
-    createService: () => createService(config.accountImports, version),
+    createService,
     clock,
     limiterClock,
     limits: importLimits,
@@ -101,6 +107,7 @@ export function createServices(
     administration,
     appSignIn,
     accountImports,
+    directory,
     hub,
     log,
     authenticate,
@@ -114,7 +121,7 @@ export function createServices(
 }
 
 /** What calls other servers; loaded on demand. */
-async function createService({ networks }: FetchConfig, version: string): Promise<ServiceCaller> {
+async function createServiceCaller({ networks }: FetchConfig, version: string): Promise<ServiceCaller> {
   const { Fetcher } = await import("../podcasts/fetch/fetcher.ts");
   return new Fetcher({ networks, userAgent: userAgentOf(version) });
 }

@@ -22,6 +22,7 @@ import { createDeleteAccountHandler, createMeHandlers } from "./api/me.ts";
 import { createMeImportHandler } from "./api/me-import.ts";
 import { createOperationsHandler } from "./api/operations.ts";
 import { createPasskeyHandlers } from "./api/passkeys.ts";
+import { createDirectorySearch, createPodcastSearchHandler, type SearchDirectory } from "./api/podcast-searches.ts";
 import { createPodcastHandlers } from "./api/podcasts.ts";
 import {
   readActionListQuery,
@@ -64,10 +65,13 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
   const bodies = createBodyReaders(config);
   const me = createMeHandlers(services);
   const health = createHealthHandlers(services, isDraining);
+  // Both APIs share its limits.
+  const search = createDirectorySearch(services);
   return [
     ...subscriptionRoutes(services, bodies),
     ...syncRoutes(services),
     ...podcastRoutes(services),
+    ...searchRoutes(services, search),
     ...appDataRoutes(services),
     ...accountImportRoutes(services),
 
@@ -83,7 +87,7 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
     ...ownLinkRoutes(services),
     ...accountRoutes(services),
 
-    ...gpodderRoutes(services, bodies),
+    ...gpodderRoutes(services, bodies, search),
     ...nextcloudRoutes(services, bodies),
 
     ...linkRoutes(services),
@@ -184,11 +188,18 @@ function podcastRoutes(services: Services): Route[] {
       run: duplicates.list,
     }),
     route("DELETE", "/v1/duplicates/:id", { access: "write", cost: costOfEverything, run: duplicates.dismiss }),
+  ];
+}
 
-    route("POST", "/v1/feed-searches", {
-      access: "write",
-      body: { maxBytes: MAX_SMALL_DOCUMENT_BYTES },
-      run: createFeedSearchHandler(services),
+/** Searches that send requests to other servers. */
+function searchRoutes(services: Services, search: SearchDirectory): Route[] {
+  const body = { maxBytes: MAX_SMALL_DOCUMENT_BYTES };
+  return [
+    route("POST", "/v1/feed-searches", { access: "write", body, run: createFeedSearchHandler(services) }),
+    route("POST", "/v1/podcast-searches", {
+      access: "read",
+      body,
+      run: createPodcastSearchHandler(services, search),
     }),
   ];
 }

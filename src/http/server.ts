@@ -57,7 +57,7 @@ export function createServer(options: ServerOptions): Server {
   metrics?.watchQueue(() => requests.queue.waiting);
   const readProxyUser = createProxyUserReader(config);
   const services = createServices(options, log, readPeer, readProxyUser);
-  const { hub, scheduler, looks, accountImports } = services;
+  const { hub, scheduler, looks, accountImports, directory } = services;
   const routes = createRoutes(services, metrics, () => isDraining);
   const finder = new RouteFinder(routes, config.basePath);
   if (finder.find("/") === undefined) log.warn(NO_PAGE);
@@ -103,7 +103,7 @@ export function createServer(options: ServerOptions): Server {
     async drain() {
       isDraining = true;
       await hub.close();
-      await Promise.all([drain(), looks.close(), scheduler?.close(), accountImports.close()]);
+      await Promise.all([drain(), looks.close(), scheduler?.close(), accountImports.close(), directory?.close()]);
       slowRequests.flush();
     },
   };

@@ -161,6 +161,10 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
       body: ({ name }) => document("feed-search", { url: `https://example.com/${markOf(name)}` }),
     },
   },
+  // The server has no directory.
+  "/v1/podcast-searches": {
+    POST: { access: "read", status: 404, body: ({ name }) => document("podcast-search", { query: markOf(name) }) },
+  },
   "/v1/events": { GET: { access: "read", status: 200 } },
   "/v1/changes": { GET: { access: "read", status: 200 } },
   "/v1/removals": { GET: { access: "read", status: 200 } },

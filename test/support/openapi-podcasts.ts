@@ -39,6 +39,18 @@ export function duplicateCases(id: string): readonly Case[] {
   ];
 }
 
+/** Searches a directory for podcasts. */
+export function podcastSearchCases(invalidDocuments: InvalidDocuments): readonly Case[] {
+  const search = "POST /v1/podcast-searches";
+  const plain = { "Content-Type": PLAIN };
+  return [
+    [search, 200, plain, document("podcast-search", { query: "show" })],
+    [search, 409, plain, document("search", { query: "show" })],
+    [search, 422, plain, document("podcast-search", { query: "" })],
+    ...invalidDocuments(search, plain),
+  ];
+}
+
 /** Searches for the feeds of a page at `url`. */
 export function searchCases(url: string, invalidDocuments: InvalidDocuments): readonly Case[] {
   const search = "POST /v1/feed-searches";

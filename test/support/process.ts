@@ -47,7 +47,7 @@ export interface Ended {
  */
 export function cleanEnvironment(settings: Readonly<Record<string, string>>): Record<string, string> {
   const own = { PATH: process.env["PATH"] ?? "", HOME: process.env["HOME"] ?? "" };
-  return { ...own, EARMARK_FETCH_FEEDS: "false", ...settings };
+  return { ...own, EARMARK_FETCH_FEEDS: "false", EARMARK_DIRECTORY: "off", ...settings };
 }
 
 /** Runs the program to its end, with `input` on its standard input. */

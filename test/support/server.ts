@@ -76,7 +76,9 @@ export async function startServer(
 ): Promise<TestServer> {
   const folder = temporaryFolder(later);
   const databaseUrl = (await postgres?.migratedDatabase()) ?? "file:earmark.db";
-  const settings = { PORT: "0", DATABASE_URL: databaseUrl, EARMARK_FETCH_FEEDS: "false", ...environment };
+  // No test asks a real directory.
+  const quiet = { EARMARK_FETCH_FEEDS: "false", EARMARK_DIRECTORY: "off" };
+  const settings = { PORT: "0", DATABASE_URL: databaseUrl, ...quiet, ...environment };
   const read = readConfig(settings, folder);
   const config: Config = { ...read, ...fixed, limits: { ...read.limits, ...limits } };
   const store = await openStore(config.databaseUrl, {

@@ -1,43 +1,50 @@
-import { type Rate, RateLimiter } from "../../accounts/rate-limits.ts";
 import { failure } from "../../errors/catalog.ts";
-import { retryAfter } from "../auth/authenticate.ts";
+import type { PodcastLink } from "../../podcasts/podcast-links.ts";
 import { readJson } from "../wire/body.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import { respond } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
-import type { Owner } from "../wire/run-queue.ts";
-import { readFeedSearch, writeFeeds } from "./documents/feed-searches.ts";
+import { type FoundFeed, readFeedSearch, writeFeeds } from "./documents/feed-searches.ts";
+import { SearchLimits } from "./search-limits.ts";
 import type { Services } from "./services.ts";
 
-/** Pages searched at a time, in total and per account. Each takes up to 15 seconds and a few megabytes of the fetching thread. */
-const MAX_SEARCHES = 8;
-const MAX_SEARCHES_PER_ACCOUNT = 2;
-/** Per account. Every search is a request to a server of the user's choice. */
-const SEARCHES: Rate = { burst: 20, perMinute: 20 };
+const source = { pointer: "/data/attributes/url" };
 
-/** Handler of `/v1/feed-searches`: finds the feeds that a page declares. */
-export function createFeedSearchHandler({ scheduler, limiterClock }: Services) {
-  const limiter = new RateLimiter(limiterClock);
-  /** The owners of the searches in progress. */
-  const searching: Owner[] = [];
-  return async ({ request, response, caller, maxBytes }: Call): Promise<void> => {
-    const url = readFeedSearch(await readJson(request, response, maxBytes));
+/** Handler of `/v1/feed-searches`: finds the feed that a link is about, or the feeds that a page declares. */
+export function createFeedSearchHandler(services: Services) {
+  const limits = new SearchLimits(services.limiterClock);
+  return async (call: Call): Promise<void> => {
+    const { request, response, caller, maxBytes } = call;
+    const link = readFeedSearch(await readJson(request, response, maxBytes));
     // Nothing is fetched if access was revoked during the upload.
     await caller.requireAccess();
-    if (scheduler === undefined) throw failure("fetching-disabled");
-    const own = searching.filter((owner) => owner === request.owner).length;
-    if (searching.length >= MAX_SEARCHES || own >= MAX_SEARCHES_PER_ACCOUNT) throw failure("too-many-searches");
-    const wait = limiter.spend(String(caller.user), 1, SEARCHES);
-    if (wait > 0)
-      throw failure("rate-limited", { limit: SEARCHES.perMinute, unit: "searches per minute", ...retryAfter(wait) });
-    const abort = new AbortController();
-    response.once("close", () => abort.abort());
-    searching.push(request.owner);
-    const feeds = await scheduler.findFeeds(url, abort.signal).finally(() => {
-      searching.splice(searching.indexOf(request.owner), 1);
-    });
-    if (response.destroyed) return;
-    if (feeds === undefined) throw failure("page-unavailable", { source: { pointer: "/data/attributes/url" } });
-    respond(response, 200, JSON_API, writeFeeds(feeds));
+    if (services.scheduler === undefined && link.kind !== "apple") throw failure("fetching-disabled");
+    const feeds = await limits.run(call, (signal) => findFeeds(services, link, signal));
+    if (!response.destroyed) respond(response, 200, JSON_API, writeFeeds(feeds));
   };
+}
+
+async function findFeeds(
+  { scheduler, directory }: Services,
+  link: PodcastLink,
+  signal: AbortSignal,
+): Promise<readonly FoundFeed[]> {
+  if (link.kind === "no-feeds") throw failure("service-without-feeds", { service: link.service, source });
+  if (link.kind === "episode") throw failure("single-episode", { service: link.service, source });
+  if (link.kind === "apple") {
+    // If the directory does not have it, or is unavailable, Apple's page may say where the feed is.
+    const entry = await directory?.lookUp(link.id, signal).catch(() => undefined);
+    if (entry !== undefined) return [entry];
+  }
+  if (scheduler === undefined) throw failure("fetching-disabled");
+  const urls = link.kind === "feed" ? link.urls : [link.kind === "apple" ? link.pageUrl : link.url];
+  let found: readonly FoundFeed[] | undefined;
+  for (const url of urls) {
+    found = (await scheduler.findFeeds(url, signal)) ?? found;
+    if (found !== undefined && found.length > 0) return found;
+  }
+  if (found === undefined) throw failure("page-unavailable", { source });
+  if ("service" in link && link.service !== undefined)
+    throw failure("service-without-feeds", { service: link.service, source });
+  return found;
 }

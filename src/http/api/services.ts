@@ -6,6 +6,7 @@ import type { AppSignIn } from "../../apps/sign-in.ts";
 import type { AppSync } from "../../apps/sync.ts";
 import type { Config } from "../../config/config.ts";
 import type { Outcome } from "../../lists/subscription.ts";
+import type { Directory } from "../../podcasts/directory/directory.ts";
 import type { Looks } from "../../podcasts/schedule/looks.ts";
 import type { Scheduler } from "../../podcasts/schedule/scheduler.ts";
 import type { Store } from "../../store/shared/contract.ts";
@@ -34,6 +35,8 @@ export interface Services {
   readonly administration: Administration | undefined;
   readonly appSignIn: AppSignIn | undefined;
   readonly accountImports: AccountImports;
+  /** Undefined if there is no directory to search. */
+  readonly directory: Directory | undefined;
   readonly hub: EventHub;
   readonly log: Logger;
   readonly authenticate: Authenticate;

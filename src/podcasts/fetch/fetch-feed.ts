@@ -1,6 +1,15 @@
 import type { OutgoingHttpHeaders } from "node:http";
 import { validateHeaderValue } from "../../util/node-http.ts";
-import type { FeedOutcome, FeedRequest, FetchFailure, ImageOutcome, PageOutcome, Timeouts } from "../read/feed.ts";
+import type {
+  DeclaredFeed,
+  FeedMetadata,
+  FeedOutcome,
+  FeedRequest,
+  FetchFailure,
+  ImageOutcome,
+  PageOutcome,
+  Timeouts,
+} from "../read/feed.ts";
 import { LatestEpisode } from "../read/latest-episode.ts";
 import { FeedReader } from "../read/read-feed.ts";
 import { decodePage, readPage } from "../read/read-page.ts";
@@ -181,13 +190,16 @@ export async function fetchPage(context: FetchContext, url: string, signal: Abor
       const reader = new FeedReader(response.url, contentType);
       const bytes = await readPageStart(response.body, reader);
       const metadata = reader.end();
-      if (metadata !== undefined)
-        return { kind: "read", feeds: [{ feedUrl: url, ...optional("title", metadata.title) }] };
+      if (metadata !== undefined) return { kind: "read", feeds: [{ feedUrl: url, ...pick(metadata) }] };
       return { kind: "read", feeds: readPage(decodePage(bytes, contentType), response.url, connector.isAllowed) };
     });
   } catch (error) {
     return toFailure(error);
   }
+}
+
+function pick({ title, author }: FeedMetadata): Omit<DeclaredFeed, "feedUrl"> {
+  return { ...optional("title", title), ...optional("author", author) };
 }
 
 /** Reads as much of a page as the limits allow; stops if it turns out to be a feed. */

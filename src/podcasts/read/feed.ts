@@ -95,6 +95,7 @@ export type ImageOutcome = { readonly kind: "image"; readonly bytes: Uint8Array 
 export interface DeclaredFeed {
   readonly feedUrl: string;
   readonly title?: string;
+  readonly author?: string;
 }
 
 export type PageOutcome = { readonly kind: "read"; readonly feeds: readonly DeclaredFeed[] } | FetchFailure;

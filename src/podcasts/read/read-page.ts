@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { MAX_TITLE } from "../../lists/details.ts";
 import { guidOf, MAX_FEED_URL } from "../../lists/feed-url.ts";
+import { findFeedInPage } from "../podcast-links.ts";
 import type { DeclaredFeed } from "./feed.ts";
 import { FeedDecoder } from "./feed-charset.ts";
 import { HtmlTokens, toPlainText, toWebUrl } from "./feed-text.ts";
@@ -12,9 +13,6 @@ const MAX_ATTRIBUTE = 2 * MAX_FEED_URL;
 const SNIFFED_BYTES = 1024;
 const META_CHARSET = /<meta\s[^<>]{0,200}?charset\s{0,9}=\s{0,9}["']?([\w.:-]{1,40})/i;
 const FEED_TYPE = /^\s*application\/(?:rss|atom)\+xml\s*(?:;|$)/i;
-const APPLE = /^(?:podcasts|itunes)\.apple\.com$/;
-/** Apple's pages do not link to the feed. Its URL is in their script data, before the URLs of other podcasts. */
-const APPLE_FEED = /"feedUrl":("[^"\s]{1,4096}")/;
 
 /** Decodes a page. The charset of its Content-Type takes precedence over one that it declares itself. */
 export function decodePage(bytes: Buffer, contentType = ""): string {
@@ -31,18 +29,9 @@ export function decodePage(bytes: Buffer, contentType = ""): string {
  */
 export function readPage(text: string, url: URL, isAllowed: (address: string) => boolean): DeclaredFeed[] {
   const declared = new PageReader(text, url, isAllowed).read();
-  if (declared.length > 0 || !APPLE.test(url.hostname)) return declared;
-  const feedUrl = readApplePage(text, url);
+  if (declared.length > 0) return declared;
+  const feedUrl = toWebUrl(findFeedInPage(text, url) ?? "", url);
   return feedUrl === undefined || !isFetchable(feedUrl, isAllowed) ? [] : [{ feedUrl: feedUrl.href }];
-}
-
-function readApplePage(text: string, url: URL): URL | undefined {
-  const [, quoted] = APPLE_FEED.exec(text) ?? [];
-  try {
-    return quoted === undefined ? undefined : toWebUrl(String(JSON.parse(quoted)), url);
-  } catch {
-    return undefined;
-  }
 }
 
 /** False for a feed that the server may not fetch, such as one on a home network. */

@@ -5,6 +5,7 @@ import { subscriptionBatches } from "../../../lists/list-store.ts";
 import { opmlSourceOf, writeOpml } from "../../../opml/write.ts";
 import { forEachInTurns } from "../../../util/turns.ts";
 import { OPML_TYPE } from "../../api/imports.ts";
+import type { SearchDirectory } from "../../api/podcast-searches.ts";
 import type { Services } from "../../api/services.ts";
 import { signOutApp } from "../../auth/app-authentication.ts";
 import type { Principal } from "../../wire/access.ts";
@@ -31,6 +32,7 @@ import {
   writeFeedList,
   writeUploadResult,
 } from "./feeds.ts";
+import { createSearchHandler, readSearchQuery } from "./search.ts";
 import { readSince } from "./since.ts";
 
 /** More than enough: the document contains only a name and a type. */
@@ -48,7 +50,7 @@ function appOf({ app }: Principal): Installation {
 }
 
 /** The part of the gPodder API that apps use with self-hosted servers. */
-export function gpodderRoutes(services: Services, bodies: AppBodyReaders): Route[] {
+export function gpodderRoutes(services: Services, bodies: AppBodyReaders, search: SearchDirectory): Route[] {
   const { maxBodyBytes, maxImportBytes } = services.config.limits;
   const sync = createSyncHandlers(services, bodies, GPODDER);
   const devices = createDeviceHandlers(services);
@@ -102,6 +104,12 @@ export function gpodderRoutes(services: Services, bodies: AppBodyReaders): Route
     ]),
 
     route("GET", "/clientconfig.json", { ...OPEN, run: sendClientConfig(services) }),
+    route("GET", "/search.json", {
+      access: "read",
+      dialect: GPODDER,
+      query: readSearchQuery,
+      run: createSearchHandler(services.directory && search),
+    }),
     ...emptyRoutes(),
   ];
 }
@@ -115,7 +123,7 @@ function sendClientConfig({ serverUrlOf }: Services): (call: Call) => Promise<vo
   };
 }
 
-/** Features of gpodder.net that this server does not have, such as a directory of podcasts. */
+/** Features of gpodder.net that this server does not have, such as lists of popular podcasts. */
 function emptyRoutes(): Route[] {
   const respondWith = (document: string) => async (call: Call) => respond(call.response, 200, GPODDER, document);
   const forUsers = { ...OPEN, access: "read" } as const;
@@ -125,7 +133,6 @@ function emptyRoutes(): Route[] {
     route("GET", "/api/2/settings/:user/:scope.json", { ...forUsers, run: respondWith("{}") }),
     route("GET", "/suggestions/:count.json", { ...forUsers, run: respondWith("[]") }),
     route("GET", "/toplist/:count.json", { ...OPEN, run: respondWith("[]") }),
-    route("GET", "/search.json", { ...OPEN, run: respondWith("[]") }),
     route("GET", "/api/2/tags/:count.json", { ...OPEN, run: respondWith("[]") }),
     route("GET", "/api/2/tag/:tag/:count.json", { ...OPEN, run: respondWith("[]") }),
   ];
