@@ -7,30 +7,32 @@ import { test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { readConfig } from "../src/config/config.ts";
-import { COMPOSE_FILES, readCompose, readDeployed, type Service, variablesOf } from "./support/compose.ts";
+import {
+  COMPOSE_FILES,
+  IMAGE,
+  IMAGE_SETTINGS,
+  REPOSITORY,
+  readCompose,
+  readDeployed,
+  type Service,
+  variablesOf,
+} from "./support/compose.ts";
 import { cleanEnvironment, run } from "./support/process.ts";
 import { startServer, temporaryFolder } from "./support/server.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const read = (name: string) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
 
-/** The repository as the release workflow publishes it; every file must name the same. */
-const REPOSITORY = "earmark/earmark";
-const IMAGE = `ghcr.io/${REPOSITORY}:0`;
-
-const REQUIRED = { EARMARK_NAME: "pods.example", POSTGRES_PASSWORD: "secret" };
-/** What the image sets. */
-const [, imageSettings = ""] = /^ENV NODE_ENV=production (.*)$/m.exec(readDeployed("Dockerfile")) ?? [];
-const IMAGE_SETTINGS = Object.fromEntries(imageSettings.split(" ").map((setting) => setting.split("=", 2)));
+const REQUIRED = { EARMARK_NAME: "pods.example", POSTGRES_PASSWORD: "secret", APP_DATA_DIR: "/app-data/earmark" };
 const [, exposed = ""] = /^EXPOSE (\d+)$/m.exec(readDeployed("Dockerfile")) ?? [];
 
 const servicesOf = (name: string) => Object.entries(readCompose(name, REQUIRED).services);
-const isEarmark = ({ image }: Service) => image === IMAGE;
+const isEarmark = ({ image }: Service) => image.startsWith(`${IMAGE}:`);
 /** Whether the container runs the command of the image, the server. */
 const isServer = (service: Service) => isEarmark(service) && service.command === undefined;
 
 test("compose files: pasted without a clone → complete", () => {
-  assert.ok(COMPOSE_FILES.length >= 5, COMPOSE_FILES.join());
+  assert.ok(COMPOSE_FILES.length >= 7, COMPOSE_FILES.join());
   for (const name of COMPOSE_FILES) {
     const { services, volumes = {}, ...rest } = readCompose(name, REQUIRED);
     assert.deepEqual(
@@ -76,7 +78,7 @@ test("compose files: the settings of each server → accepted, with the port of 
 });
 
 test("compose files: containers of Earmark → read-only, without capabilities", () => {
-  for (const name of COMPOSE_FILES.filter((file) => !file.includes("/")))
+  for (const name of COMPOSE_FILES)
     for (const [service, definition] of servicesOf(name).filter(([, each]) => isEarmark(each))) {
       const { read_only, cap_drop, security_opt, tmpfs } = definition as unknown as Record<string, unknown>;
       assert.deepEqual(

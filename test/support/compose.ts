@@ -27,6 +27,16 @@ export interface ComposeFile {
   readonly volumes?: Readonly<Record<string, unknown>>;
 }
 
+/** The repository that the release workflow publishes from; every file must name the same. */
+export const REPOSITORY = "earmark/earmark";
+export const IMAGE = `ghcr.io/${REPOSITORY}`;
+
+/** What the image sets. */
+const [, imageSettings = ""] = /^ENV NODE_ENV=production (.*)$/m.exec(readDeployed("Dockerfile")) ?? [];
+export const IMAGE_SETTINGS: Readonly<Record<string, string>> = Object.fromEntries(
+  imageSettings.split(" ").map((setting) => setting.split("=", 2)),
+);
+
 /** A variable as compose files name it, with its default or the message for one that must be set. */
 const VARIABLE = /\$\$|\$\{(\w+)(?::([-?])((?:[^{}$])*))?\}/g;
 
