@@ -60,6 +60,15 @@ describe("next fetch", () => {
     assert.deepEqual([at(0), at(1)], [6.3 * DAY, 7.7 * DAY].map(Math.round));
   });
 
+  test("next: an episode within 30 days → after a seventh of the interval, also if unchanged; none → the interval", () => {
+    const found = (ageMs: number, more = {}) => [0, read({}, { latestEpisodeAt: T0 - ageMs, ...more })] as const;
+    assert.equal(waitOf(after(found(30 * DAY - 1))), DAY);
+    assert.equal(waitOf(after(found(30 * DAY))), 7 * DAY);
+    assert.equal(waitOf(after(found(29 * DAY), [DAY - 1, unchanged()]), DAY - 1), DAY);
+    assert.equal(waitOf(after(found(29 * DAY), [DAY, unchanged()]), DAY), 7 * DAY);
+    assert.equal(waitOf(after(found(0, { maxAgeSeconds: (3 * DAY) / 1_000 }))), 3 * DAY);
+  });
+
   test("next: the publisher's max-age → only lengthens the wait, up to 30 days", () => {
     assert.equal(waitOf(after([0, read({}, { maxAgeSeconds: 60 })])), 7 * DAY);
     assert.equal(waitOf(after([0, read({}, { maxAgeSeconds: (10 * DAY) / 1_000 })])), 10 * DAY);

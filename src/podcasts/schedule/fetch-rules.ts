@@ -32,6 +32,10 @@ const MOVE_CHECK_MS = 40 * HOUR_MS;
 const ARTWORK_MS = 30 * DAY_MS;
 const MISSING_ARTWORK_MS = 7 * DAY_MS;
 
+/** Feeds with an episode within `LIVELY_MS` are fetched this many times as often, so that the latest one is known. */
+const LIVELY_MS = 30 * DAY_MS;
+const LIVELY_FACTOR = 7;
+
 export interface FetchTiming {
   /** Usual time between two fetches. */
   readonly intervalMs: number;
@@ -117,7 +121,9 @@ function applySuccess(
   { intervalMs, random }: FetchTiming,
 ): PodcastRecord {
   const requestedWait = Math.min((outcome.maxAgeSeconds ?? 0) * 1_000, MAX_WAIT_MS);
-  const nextAt = at + Math.max(requestedWait, jitter(intervalMs, 0.1, random));
+  const latestEpisodeAt = (outcome.kind === "read" ? outcome.latestEpisodeAt : undefined) ?? record.latestEpisodeAt;
+  const usualWait = at - latestEpisodeAt < LIVELY_MS ? intervalMs / LIVELY_FACTOR : intervalMs;
+  const nextAt = at + Math.max(requestedWait, jitter(usualWait, 0.1, random));
   const status = record.movedTo === null ? "ok" : "moved";
   const next: PodcastRecord = {
     ...withStatus(record, status, at),
@@ -126,6 +132,7 @@ function applySuccess(
     failures: record.failures % spellings,
     failure: null,
     failureSince: 0,
+    latestEpisodeAt,
   };
   if (outcome.kind === "unchanged") return next;
   const { metadata, etag = null, lastModified = null, needsUserAgentSuffix } = outcome;
@@ -141,7 +148,6 @@ function applySuccess(
     artworkUrl: metadata.artworkUrl || record.artworkUrl,
     newFeedUrl: metadata.newFeedUrl || null,
     isBlocked: metadata.block === undefined ? 0 : 1,
-    latestEpisodeAt: outcome.latestEpisodeAt ?? record.latestEpisodeAt,
     etag,
     lastModified,
     needsUserAgentSuffix: needsUserAgentSuffix ? 1 : 0,
