@@ -204,7 +204,7 @@ describe("podcasts", { concurrency: 2 }, () => {
       ok: { title: "Fine" },
       old: { title: "Mover", status: "moved", movedTo: `${FEED}new`, statusSince: since },
       gone: { title: "Farewell", status: "gone", statusSince: since },
-      failing: { title: "Broken", status: "failing", statusSince: since },
+      failing: { title: "Broken", status: "failing", statusSince: since, failure: "private-address" },
     });
     const { page, finish } = await visit({ server, theme: "dark" });
     await rows(page).getByText(words.status.gone, { exact: true }).waitFor();
@@ -212,7 +212,8 @@ describe("podcasts", { concurrency: 2 }, () => {
     await until(() => hosts(page), ["Broken", "Farewell", "Mover"]);
     await assertAccessible(page);
     await open(page, "Broken");
-    await panel(page).getByText(words.explanation.failing).waitFor();
+    await panel(page).getByText(words.failure["private-address"]).waitFor();
+    await panel(page).getByText("EARMARK_FETCH_NETWORKS").waitFor();
     await panel(page)
       .getByText(format(words.since, { day: "Jan 2, 2026" }))
       .waitFor();
@@ -221,6 +222,9 @@ describe("podcasts", { concurrency: 2 }, () => {
     await until(() => hosts(page), ["Farewell", "Mover"]);
     const [, before] = await subscriptionsOf(server);
     assert.equal(before.url, `${FEED}old`, "nothing changes by itself");
+    await open(page, "Farewell");
+    await panel(page).getByText(words.explanation.gone).waitFor();
+    await page.keyboard.press("Escape");
     await open(page, "Mover");
     await panel(page).getByText(`${FEED}new`).waitFor();
     await button(page, words.changeUrl).click();

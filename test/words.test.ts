@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
 import { describe, test } from "node:test";
 import { ERRORS } from "../src/errors/catalog.ts";
+import { FAILURE_CODES } from "../src/podcasts/failure.ts";
 import { formatMessage } from "../web/src/words/message.ts";
 import { en } from "./support/words.ts";
 
@@ -283,3 +284,8 @@ for (const language of languages) {
     });
   });
 }
+
+test("words: every reason why a feed cannot be read → has a text, except the unknown one", () => {
+  const reasons = FAILURE_CODES.filter((code) => code !== "unknown");
+  assert.deepEqual(Object.keys(en.podcasts.failure).sort(), reasons.sort());
+});

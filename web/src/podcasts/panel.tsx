@@ -8,13 +8,12 @@ import { Cover } from "../list/row.tsx";
 import { edit, subscriptionList } from "../list/subscription-list.ts";
 import { useValue } from "../state/state.ts";
 import { Dialog, Icon } from "../ui/components.tsx";
-import { explainError } from "../ui/errors.ts";
 import { displayUrl } from "../ui/feed-url.ts";
 import { isolate } from "../ui/isolate.ts";
-import { format, formatAge, formatDay, getWords, useWords } from "../words/index.ts";
+import { format, formatDay, useWords } from "../words/index.ts";
 import { EditForm, listFolders, readFolders } from "./edit-form.tsx";
+import { FeedStatus } from "./feed-status.tsx";
 import { FeedUrls } from "./feed-urls.tsx";
-import { fetchAgain } from "./loader.ts";
 import { MergeForm } from "./merge-form.tsx";
 import { toOwnTitle } from "./rename-form.tsx";
 
@@ -84,7 +83,7 @@ export function Panel({ subscription }: { subscription: Subscription }) {
       )}
       {!isMerging && (
         <>
-          <Status subscription={subscription} />
+          <FeedStatus subscription={subscription} />
           <FeedUrls subscription={subscription} onConflict={setExisting} onDone={focusTitle} />
         </>
       )}
@@ -115,45 +114,6 @@ function Head({ subscription }: { subscription: Subscription }) {
           {words.folder}: {folders.length === 0 ? words.noFolder : folders.map(isolate).join(", ")}
         </p>
       </div>
-    </div>
-  );
-}
-
-function Status({ subscription }: { subscription: Subscription }) {
-  const words = useWords().podcasts;
-  const [isFetching, setFetching] = useState(false);
-  const [result, setResult] = useState("");
-  const podcast = podcastOf(subscription);
-  if (podcast === undefined) return null;
-  const { status, statusSince, checkedAt } = podcast;
-  const start = async () => {
-    setFetching(true);
-    setResult("");
-    try {
-      const isFetched = await fetchAgain(subscription);
-      setResult(isFetched ? getWords().podcasts.fetched : getWords().podcasts.notFetched);
-    } catch (error) {
-      setResult(explainError(error));
-    }
-    setFetching(false);
-  };
-  const isBad = status === "failing" || status === "gone" || status === "forbidden";
-  return (
-    <div class={`message ${isBad ? "danger" : ""}`}>
-      <p>
-        <strong>{words.status[status]}.</strong> {words.explanation[status]}
-      </p>
-      <p class="muted">
-        {statusSince &&
-          status !== "ok" &&
-          status !== "pending" &&
-          `${format(words.since, { day: formatDay(statusSince) })}. `}
-        {checkedAt && format(words.checked, { when: formatAge(checkedAt) })}
-      </p>
-      <button type="button" class="button" aria-disabled={isFetching} onClick={() => !isFetching && start()}>
-        {isFetching ? words.fetching : words.fetchAgain}
-      </button>
-      <p role="status">{result}</p>
     </div>
   );
 }
