@@ -316,7 +316,7 @@ test("attention: moved, failing and gone feeds → listed with status and time; 
   const { stdout } = await runInProcess(["doctor"], { DATABASE_URL: server.databaseUrl, PORT: "9" });
   assert.match(stdout, /Feeds: 5 known, 0 to be fetched now, 3 failing/);
   const { text } = await server.call("GET", "/metrics");
-  for (const value of ['known"} 5', 'due"} 0', 'failing"} 3'])
+  for (const value of ['known"} 5', 'due"} 0', 'failing"} 3', 'forbidden"} 1', 'gone"} 1'])
     assert.ok(text.includes(`earmark_podcasts{state="${value}`), value);
 });
 

@@ -1,5 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
-import type { PodcastCounts } from "../podcasts/podcast-store.ts";
+import { NO_PODCASTS, type PodcastCounts } from "../podcasts/podcast-store.ts";
 import type { FeedOutcome } from "../podcasts/read/feed.ts";
 import type { ConnectionCounts } from "../store/shared/contract.ts";
 import { isMalformed } from "./api/documents/resource.ts";
@@ -256,10 +256,10 @@ function watchFetches(
   count: (at: Date) => Promise<PodcastCounts>,
   clock: () => Date,
 ): ReturnType<Metrics["watchFetches"]> {
-  let counted = { at: Number.NEGATIVE_INFINITY, counts: { known: 0, due: 0, failing: 0 } };
+  let counted = { at: Number.NEGATIVE_INFINITY, counts: NO_PODCASTS };
   new Gauge({
     name: "earmark_podcasts",
-    help: "Podcasts in the database: known, due to be fetched, and failing; counted once a minute.",
+    help: "Podcasts in the database: known, due to be fetched, failing, and of these forbidden and gone; counted once a minute.",
     labelNames: ["state"],
     registers,
     async collect() {
@@ -269,7 +269,7 @@ function watchFetches(
         const counts = await count(clock()).catch(() => counted.counts);
         counted = { at: now, counts };
       }
-      for (const state of ["known", "due", "failing"] as const) this.set({ state }, counted.counts[state]);
+      for (const [state, count] of Object.entries(counted.counts)) this.set({ state }, count);
     },
   });
   const fetches = new Counter({

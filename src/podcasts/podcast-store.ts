@@ -165,7 +165,11 @@ export interface PodcastCounts {
   readonly due: number;
   /** Failing, forbidden or gone. */
   readonly failing: number;
+  readonly forbidden: number;
+  readonly gone: number;
 }
+
+export const NO_PODCASTS: PodcastCounts = { known: 0, due: 0, failing: 0, forbidden: 0, gone: 0 };
 
 export interface PodcastVersion {
   readonly id: string;

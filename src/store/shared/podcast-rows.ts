@@ -121,8 +121,10 @@ export function idOfUrl(feedUrl: string): string {
 
 /** A query whose row is a `PodcastCounts`. Its value is the time. */
 export const COUNT_PODCASTS = `select count(*) as known, count(*) filter (where next_at <= $1) as due,
-  count(*) filter (where status in ('failing', 'forbidden', 'gone')) as failing from earmark.podcasts`;
+  count(*) filter (where status in ('failing', 'forbidden', 'gone')) as failing,
+  count(*) filter (where status = 'forbidden') as forbidden, count(*) filter (where status = 'gone') as gone
+  from earmark.podcasts`;
 
-export function describeCounts({ known, due, failing }: PodcastCounts): Finding {
+export function describeCounts({ known, due, failing }: Pick<PodcastCounts, "known" | "due" | "failing">): Finding {
   return { state: "ok", what: `Feeds: ${known} known, ${due} to be fetched now, ${failing} failing` };
 }

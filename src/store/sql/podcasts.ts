@@ -6,6 +6,7 @@ import {
   type DueFeed,
   type FeedSubscriber,
   MIN_REFRESH_MS,
+  NO_PODCASTS,
   newRecord,
   type Podcast,
   type PodcastCounts,
@@ -418,7 +419,7 @@ export class SqlPodcasts implements PodcastStore {
 
   async counts(at: Date): Promise<PodcastCounts> {
     const counts = await this.#database.read(() => get<PodcastCounts>(COUNT_PODCASTS, at.getTime()));
-    return { known: 0, due: 0, failing: 0, ...counts };
+    return { ...NO_PODCASTS, ...counts };
   }
 
   #isSubscriber(user: UserId, id: string): Promise<boolean> {

@@ -1,7 +1,7 @@
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, readSync, realpathSync, statSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import type { PodcastCounts } from "../../podcasts/podcast-store.ts";
+import { NO_PODCASTS, type PodcastCounts } from "../../podcasts/podcast-store.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { UserError } from "../../util/user-error.ts";
 import { get } from "../shared/database.ts";
@@ -334,5 +334,5 @@ export function wrapReadErrors<T>(read: () => T): T {
 
 function inspectPodcasts(database: DatabaseSync): Finding {
   const counts = new Runner(database).run(get<PodcastCounts>(COUNT_PODCASTS, Date.now()));
-  return describeCounts(counts ?? { known: 0, due: 0, failing: 0 });
+  return describeCounts(counts ?? NO_PODCASTS);
 }
