@@ -14,7 +14,6 @@ configure() {
     chmod 640 "$install_dir/earmark.env"
     ynh_config_add_nginx
     ynh_config_add_systemd
-    yunohost service add "$app" --description="Podcast subscriptions"
 }
 
 # The program belongs to root; its user only reads it.
