@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { assertAccessible } from "./support/browser.ts";
+import { openView } from "./support/navigation.ts";
 import {
   button,
   feedsOf,
@@ -55,7 +56,7 @@ describe("history", { concurrency: 2 }, () => {
   test("history: an app has emptied the list → marked, previewed, undone; and that is undone", async () => {
     const { server, feeds } = await startEmptied();
     const { page, finish } = await visit({ server });
-    await link(page, history.title).click();
+    await openView(page, history.title);
     const you = history.by.page;
     await until(
       () => sentences(page),
@@ -134,7 +135,7 @@ describe("history", { concurrency: 2 }, () => {
     const { page, allow, finish } = await visit({});
     allow(/^response: 40[04] GET \S+\/v1\/history/);
     await page.route("**/v1/history*", (route) => route.fulfill({ status: 400, body: "{}" }));
-    await link(page, history.title).click();
+    await openView(page, history.title);
     await page.getByRole("alert").waitFor();
     await page.unroute("**/v1/history*");
     await button(page, en.retry).click();
@@ -153,7 +154,7 @@ describe("history", { concurrency: 2 }, () => {
     now = new Date();
     const { page, finish } = await visit({ server });
     await removeButton(page, "two.example").click();
-    await link(page, history.title).click();
+    await openView(page, history.title);
     await lines(page).first().getByRole("link").click();
     const undo = { what: history.undoOne.removed, name: "two.example/feed" };
     await button(page, format(history.undoOneLabel, undo)).click();

@@ -216,7 +216,7 @@ describe("import", { concurrency: 3 }, () => {
     await t.test("import: a file is dropped anywhere → a preview", async () => {
       const places = [
         ["import", "label:has(input[type=file])"],
-        ["import", "footer"],
+        ["import", ".sidebar"],
         ["list", "h1"],
         ["add", "textarea"],
       ] as const;

@@ -6,6 +6,7 @@ import { asUser, type UserId } from "../../src/accounts/caller.ts";
 import { subscriptionBatches } from "../../src/lists/list-store.ts";
 import { type SignedIn, signUp } from "./accounts.ts";
 import { launch, type PageOptions, type WatchedPage } from "./browser.ts";
+import { openView } from "./navigation.ts";
 import { ATOMIC, add, newId, startServer, type TestServer } from "./server.ts";
 import { en, type Words } from "./words.ts";
 
@@ -85,7 +86,7 @@ export const field = (page: Page | Locator, label: string) => page.getByLabel(la
 export const dialog = (page: Page) => page.getByRole("dialog");
 
 export async function showView(page: Page, view: keyof Words["views"]): Promise<void> {
-  await page.getByRole("navigation").getByRole("link", { name: en.views[view], exact: true }).click();
+  await openView(page, en.views[view]);
 }
 
 export async function chooseApp(page: Page, name: string): Promise<void> {

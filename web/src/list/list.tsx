@@ -63,12 +63,6 @@ export function ListView({ loadPodcastComponents }: ListViewProps) {
             {words.list.export}
           </a>
         )}
-        <a class="icon-button" href="#links" aria-label={words.links.shareHint} title={words.links.shareHint}>
-          <Icon name="link" />
-        </a>
-        <a class="icon-button" href="#history" aria-label={words.history.title} title={words.history.title}>
-          <Icon name="waiting" />
-        </a>
       </div>
 
       {status === "failed" && <ErrorMessage text={words.list.failed} onAction={reconnect} />}

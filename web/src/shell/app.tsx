@@ -1,58 +1,54 @@
 import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { explainUnusedInvitation, hideToken, SignInDialog, SignInPage } from "../accounts/sign-in.tsx";
-import { AlertsLink } from "../alerts/alerts-link.tsx";
 import { appLoginId } from "../apps/app-login-link.ts";
 import { ListView } from "../list/list.tsx";
-import { accountMode, currentUser, needsSignIn, serverUrl } from "../server/server.ts";
+import { accountMode, currentUser, needsSignIn } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
-import { Icon, IconButton, useRestoreFocus } from "../ui/components.tsx";
+import { IconButton, useRestoreFocus } from "../ui/components.tsx";
 import { focusContent, notice, runNoticeAction, showNotice } from "../ui/notices.ts";
 import { getWords, useWords } from "../words/index.ts";
 import { ConnectionBanner } from "./connection-banner.tsx";
 import { ErrorBoundary, lazyView, type View } from "./lazy-view.tsx";
+import { MoreView, Navigation } from "./navigation.tsx";
 import { Notices } from "./notices.tsx";
 import { Refusals } from "./refusals.tsx";
 import { shortcutsEnabled } from "./shortcuts.ts";
 
 const loadAdd = () => import("../import/add.tsx");
 const loadImport = () => import("../import/import.tsx");
-const MENU = {
+/** By the name that the URL's fragment has for the view. */
+const VIEWS = {
   list: () => <ListView loadPodcastComponents={() => import("../podcasts/list-features.tsx")} />,
-  listening: lazyView(async () => (await import("../listening/listening.tsx")).ListeningView),
   add: lazyView(async () => (await loadAdd()).AddView),
+  listening: lazyView(async () => (await import("../listening/listening.tsx")).ListeningView),
+  history: lazyView(async () => (await import("../history/history.tsx")).HistoryView),
+  more: () => <MoreView onSettings={openSettings} />,
   import: lazyView(async () => (await loadImport()).ImportView),
   apps: lazyView(async () => (await import("../apps/apps.tsx")).AppsView),
-  account: lazyView(async () => (await import("../accounts/account.tsx")).AccountView),
-};
-const VIEWS: Readonly<
-  Record<keyof typeof MENU | "appLogin" | "people" | "history" | "duplicates" | "links" | "alerts", View>
-> = {
-  ...MENU,
-  people: lazyView(async () => (await import("../accounts/administration.tsx")).AdministrationView),
-  history: lazyView(async () => (await import("../history/history.tsx")).HistoryView),
-  duplicates: lazyView(async () => (await import("../podcasts/duplicates.tsx")).DuplicatesView),
   links: lazyView(async () => (await import("../links/links.tsx")).LinksView),
   alerts: lazyView(async () => (await import("../alerts/alerts.tsx")).AlertsView),
+  duplicates: lazyView(async () => (await import("../podcasts/duplicates.tsx")).DuplicatesView),
+  account: lazyView(async () => (await import("../accounts/account.tsx")).AccountView),
+  people: lazyView(async () => (await import("../accounts/administration.tsx")).AdministrationView),
   appLogin: lazyView(async () => (await import("../apps/app-login.tsx")).AppLoginView),
-};
+} satisfies Readonly<Record<string, View>>;
 type ViewName = keyof typeof VIEWS;
 
 /** The view is in the URL's fragment, so that "back" works and the server needs only one page. */
 function readView(): ViewName {
   if (accountMode !== "off" && appLoginId.value !== undefined) return "appLogin";
-  // What follows a question mark is for the view.
-  const [name = ""] = location.hash.slice(1).split("?", 1);
-  if (name === "account" && accountMode === "off") return "list";
-  // With one set of changes, or a page; or as it was called before.
-  if (/^(history([/?].*)?|removed)$/.test(name)) return "history";
-  if (name === "duplicates" || name === "links" || name === "alerts") return name;
+  const fragment = location.hash.slice(1);
   // With the secret of a link, whose list is shown as an import.
-  if (name.startsWith("import=")) return "import";
+  if (fragment.startsWith("import=")) return "import";
+  // What follows a question mark or a slash is for the view.
+  const [name = ""] = fragment.split(/[?/]/, 1);
   // A part of the view.
   if (name === "move") return "import";
-  if (name === "people" && accountMode !== "off") return "people";
-  return Object.hasOwn(MENU, name) ? (name as keyof typeof MENU) : "list";
+  // As it was called before.
+  if (name === "removed") return "history";
+  if ((name === "account" || name === "people") && accountMode === "off") return "list";
+  return Object.hasOwn(VIEWS, name) && name !== "appLogin" ? (name as ViewName) : "list";
 }
 
 const currentView = createState(readView());
@@ -160,57 +156,41 @@ export function App() {
 
   const View = VIEWS[view];
   return (
-    <>
+    <div class={isSignedIn ? "frame" : "frame signed-out"}>
       <button type="button" class="skip-link" onClick={focusContent}>
         {words.skip}
       </button>
-      <header class="top">
-        <a class="brand" href="#list">
-          <img src="./assets/icon.svg" alt="" width="28" height="28" />
-          Earmark
-        </a>
-        {isSignedIn && <Menu view={view} />}
-        {isSignedIn && <AlertsLink isCurrent={view === "alerts"} />}
-        <IconButton icon="settings" label={words.settings.title} onClick={openSettings} />
-      </header>
-      <ConnectionBanner />
       {isSignedIn ? (
-        <main id="content" tabIndex={-1}>
-          <Refusals />
-          <ErrorBoundary key={view}>
-            <View />
-          </ErrorBoundary>
-        </main>
-      ) : isSignInNeeded ? (
-        <SignInPage />
+        <Navigation view={view} onSettings={openSettings} />
       ) : (
-        <main class="sign-in" id="content" tabIndex={-1}>
-          <p class="muted">{words.loading}</p>
-        </main>
+        <header class="top">
+          <a class="brand" href="#list">
+            <img src="./assets/icon.svg" alt="" width="28" height="28" />
+            Earmark
+          </a>
+          <IconButton icon="settings" label={words.settings.title} onClick={openSettings} />
+        </header>
       )}
-      <footer>
-        <a href={`${serverUrl}/docs`}>{words.api}</a>
-      </footer>
+      <div class="page">
+        <ConnectionBanner />
+        {isSignedIn ? (
+          <main id="content" tabIndex={-1} data-view={view}>
+            <Refusals />
+            <ErrorBoundary key={view}>
+              <View />
+            </ErrorBoundary>
+          </main>
+        ) : isSignInNeeded ? (
+          <SignInPage />
+        ) : (
+          <main class="sign-in" id="content" tabIndex={-1}>
+            <p class="muted">{words.loading}</p>
+          </main>
+        )}
+      </div>
       <Notices />
       {isSignInNeeded && isSignedIn && <SignInDialog />}
       {Settings && <Settings onClose={() => settingsDialog.set(undefined)} />}
-    </>
-  );
-}
-
-function Menu({ view }: { view: ViewName }) {
-  const { views, mainMenu } = useWords();
-  const names = (Object.keys(MENU) as (keyof typeof MENU)[]).filter(
-    (name) => name !== "account" || accountMode !== "off",
-  );
-  return (
-    <nav aria-label={mainMenu}>
-      {names.map((name) => (
-        <a key={name} href={`#${name}`} aria-current={view === name ? "page" : undefined}>
-          <Icon name={name} />
-          <span>{views[name]}</span>
-        </a>
-      ))}
-    </nav>
+    </div>
   );
 }
