@@ -21,6 +21,7 @@ import {
 } from "./support/page-accounts.ts";
 import { readQrCode } from "./support/qr-code.ts";
 import { en, format } from "./support/words.ts";
+import { openView } from "./support/navigation.ts";
 
 const administration = new Administration(server.store.administration, accounts);
 const { account, administration: words } = en;
@@ -82,8 +83,7 @@ describe("page: administration", { concurrency: 3 }, () => {
         async () => {
           await page.setViewportSize({ width, height: 844 });
           const target = await newUser(["https://one.example/"]);
-          await showView(page, "account");
-          await page.getByRole("link", { name: words.title }).click();
+          await openView(page, words.title);
           const manage = button(page, format(words.manageLabel, { name: `${target.name}` }));
           await manage.waitFor();
           await assertNoOverflow(page);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Download, Page } from "playwright-core";
 import { guid } from "../client/src/index.ts";
+import { openView } from "./support/navigation.ts";
 import {
   advanceUntil,
   button,
@@ -221,7 +222,7 @@ describe("import", { concurrency: 3 }, () => {
         ["add", "textarea"],
       ] as const;
       for (const [index, [view, place]] of places.entries()) {
-        await link(page, en.views[view]).click();
+        await openView(page, en.views[view]);
         await page.getByRole("heading", { level: 1, name: en[view].title }).waitFor();
         await drop(page, place, "dropped.opml", opml(numberedFeeds(3 * (index + 1), 31)));
         await page.getByRole("heading", { name: format(en.import.preview, { name: "dropped.opml" }) }).waitFor();
@@ -267,7 +268,7 @@ describe("import", { concurrency: 3 }, () => {
         }
         await page.getByText(format(en.count, { n: 900 }), { exact: true }).waitFor();
         await until(async () => (await hosts(page))[0], "pod-900.example");
-        await link(page, en.views.import).click();
+        await openView(page, en.views.import);
         await isDone(page);
         await until(() => counts(page), [`${outcome.added} 900`]);
         assert.deepEqual(await feedsOf(server), feeds);
@@ -292,7 +293,7 @@ describe("import", { concurrency: 3 }, () => {
 
     await t.test("import: the page is left → asks while the import runs, and not afterwards", async () => {
       const operations = await hold(page, OPERATIONS);
-      await link(page, en.views.import).click();
+      await openView(page, en.views.import);
       await button(page, en.import.chooseAnother).click();
       await chooseFile(page, opml(numberedFeeds(3, 6_001)));
       await start(page, 3);

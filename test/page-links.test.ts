@@ -5,7 +5,7 @@ import type { PodcastRecord } from "../src/podcasts/podcast-store.ts";
 import { assertAccessible } from "./support/browser.ts";
 import { learn } from "./support/fetching.ts";
 import { openView } from "./support/navigation.ts";
-import { button, feedsOf, link, status, subscribe, until, visit } from "./support/page.ts";
+import { button, feedsOf, status, subscribe, until, visit } from "./support/page.ts";
 import { png } from "./support/png.ts";
 import { newId, PLAIN, startServer, type TestServer } from "./support/server.ts";
 import { de, en, es, format, fr, zh } from "./support/words.ts";

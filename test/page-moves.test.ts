@@ -5,6 +5,7 @@ import { asUser, LOCAL_USER } from "../src/accounts/caller.ts";
 import { feedKeyHex } from "../src/lists/feed-url.ts";
 import { assertAccessible } from "./support/browser.ts";
 import { learn } from "./support/fetching.ts";
+import { openSettings } from "./support/navigation.ts";
 import { allTexts, button, feedsOf, hosts, link, rows, status, subscribe, until, visit } from "./support/page.ts";
 import { startServer, type TestServer } from "./support/server.ts";
 import { en, format } from "./support/words.ts";
@@ -285,14 +286,14 @@ describe("moves", { concurrency: 2 }, () => {
     allow(/^response: 503 PATCH \S+\/v1\/me/);
     const follow = page.getByRole("checkbox", { name: en.settings.followMoves });
     const stored = async () => (await server.call("GET", "/v1/me")).json.data.attributes.follow_moves;
-    await button(page, en.settings.title).click();
+    await openSettings(page);
     assert.equal(await follow.isChecked(), true);
     await page.getByText(en.settings.followHint).waitFor();
     await assertAccessible(page);
     await follow.uncheck();
     await until(stored, false);
     await page.reload();
-    await button(page, en.settings.title).click();
+    await openSettings(page);
     await until(() => follow.isChecked(), false);
     await page.route("**/v1/me", (route) =>
       route.request().method() === "PATCH" ? route.fulfill({ status: 503, body: "{}" }) : route.continue(),
