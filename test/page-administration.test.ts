@@ -4,6 +4,7 @@ import { NOBODY } from "../src/accounts/account-store.ts";
 import { Administration } from "../src/accounts/administration.ts";
 import { asUser } from "../src/accounts/caller.ts";
 import { newToken, type SignedIn } from "./support/accounts.ts";
+import { openView } from "./support/navigation.ts";
 import {
   accounts,
   assertNoOverflow,
@@ -21,7 +22,6 @@ import {
 } from "./support/page-accounts.ts";
 import { readQrCode } from "./support/qr-code.ts";
 import { en, format } from "./support/words.ts";
-import { openView } from "./support/navigation.ts";
 
 const administration = new Administration(server.store.administration, accounts);
 const { account, administration: words } = en;
