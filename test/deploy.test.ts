@@ -221,5 +221,8 @@ test("documentation and examples: image and repository → the same names everyw
       names += 1;
     }
   }
-  assert.ok(names > 6, `only ${names} were found`);
+  assert.ok(names > 20, `only ${names} were found`);
+  const commandOf = (page: string) => /^docker run -d .*$/m.exec(read(page))?.[0];
+  assert.notEqual(commandOf("README.md"), undefined);
+  assert.equal(commandOf("README.md"), commandOf("docs/hosting.md"));
 });
