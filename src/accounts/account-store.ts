@@ -37,6 +37,11 @@ export interface PublicKey {
   readonly counter: number;
 }
 
+export interface FoundSession {
+  readonly credential: Credential;
+  readonly account: StoredAccount | undefined;
+}
+
 export type RequestedCredential = Omit<Credential, "id" | "createdAt" | "usedAt">;
 
 /** A new credential with its secret, which cannot be read again. */
@@ -164,6 +169,8 @@ export interface AccountStore {
   addCredential(caller: Caller, credential: NewCredential): Promise<"added" | "full" | "gone">;
   /** Of any kind, even if it has expired. */
   findCredential(hash: string): Promise<Credential | undefined>;
+  /** The same, with the account of its user. */
+  findSession(hash: string): Promise<FoundSession | undefined>;
   /** Oldest first, including expired ones. */
   listCredentials(user: UserId, kind: CredentialKind): Promise<readonly Credential[]>;
   /** Removes a credential of the caller, or an invitation if the caller is an administrator. */

@@ -78,12 +78,21 @@ export class Accounts {
 
   /** `verifyHash` without the cache. */
   async verifyUncached(hash: string, kind: CredentialKind, at: Date): Promise<VerifiedCredential | undefined> {
-    const credential = await this.store.findCredential(hash);
+    const credential = await this.#find(hash, kind);
     if (credential?.kind !== kind || !isValidAt(credential, at)) return undefined;
     if (credential.usedAt === undefined || at.getTime() - credential.usedAt.getTime() >= TOUCH_MS) {
       this.store.touchCredential(hash, at).catch(() => undefined); // Not awaited, and harmless if it fails.
     }
     return { ...credential, hash };
+  }
+
+  /** Whoever verifies the session of an app needs the account, too. */
+  async #find(hash: string, kind: CredentialKind): Promise<Credential | undefined> {
+    if (kind !== "app-session") return this.store.findCredential(hash);
+    const readAt = this.#accounts.now();
+    const found = await this.store.findSession(hash);
+    if (found?.account !== undefined) this.#accounts.put(String(found.credential.user), found.account, readAt);
+    return found?.credential;
   }
 
   /** `store.get` from the cache. */

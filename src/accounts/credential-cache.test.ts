@@ -66,6 +66,23 @@ test("credential cache: unknown or failed → not cached", async () => {
   assert.equal(await get(), "read 3");
 });
 
+test("credential cache: what was read along with something else → used, unless it is older", async () => {
+  let now = 1;
+  const cache = new CredentialCache<string>(() => now);
+  const get = () => cache.get("key", async () => "read");
+  cache.put("key", "put", now);
+  cache.put("key", "older", now - 1);
+  assert.equal(await get(), "put");
+  now += 1;
+  const readAt = cache.now();
+  cache.clear();
+  cache.put("key", "read before", readAt);
+  assert.equal(await get(), "read");
+  now += 50;
+  cache.put("other", "too old", now - 50);
+  assert.equal(await cache.get("other", async () => "read"), "read");
+});
+
 test("credential cache: after waitForCachesToExpire → nothing that was cached before is used", async () => {
   const cache = new CredentialCache<string>();
   await cache.get("key", async () => "before");

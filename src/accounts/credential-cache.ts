@@ -24,6 +24,7 @@ interface Entry<T> {
 export class CredentialCache<T> {
   readonly #entries = new Map<string, Entry<T>>();
   readonly #clock: () => number;
+  #clearedAt = Number.NEGATIVE_INFINITY;
 
   constructor(clock: () => number = () => performance.now()) {
     this.#clock = clock;
@@ -45,8 +46,20 @@ export class CredentialCache<T> {
     return entry.value;
   }
 
+  now(): number {
+    return this.#clock();
+  }
+
+  /** For what was read along with something else. `readAt` is from before the read. */
+  put(key: string, value: T, readAt: number): void {
+    if (readAt <= this.#clearedAt || readAt < (this.#entries.get(key)?.readAt ?? 0)) return;
+    if (this.#entries.size >= MAX_ENTRIES) this.#entries.clear();
+    this.#entries.set(key, { value: Promise.resolve(value), readAt });
+  }
+
   /** Also forgets reads that are under way. */
   clear(): void {
     this.#entries.clear();
+    this.#clearedAt = this.#clock();
   }
 }

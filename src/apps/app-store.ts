@@ -78,7 +78,7 @@ export interface SyncRecord {
   readonly spellings: readonly Spelling[];
   /** Recorded spellings of feeds that the installation has added again. */
   readonly reused?: readonly Spelling[];
-  /** URLs of feeds that the installation gets: all their actions are due to it. */
+  /** URLs of feeds that the installation gets: all their actions are due to it. Not together with uploaded actions. */
   readonly newFeeds?: readonly string[];
   /** Devices that the actions name. */
   readonly devices: readonly string[];

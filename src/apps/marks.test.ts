@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { advance, type Mark, type Seen, shouldDrop, startOf } from "./marks.ts";
+import { advance, type Mark, type Seen, startOf } from "./marks.ts";
 
 const AT = new Date(1_000_000_500);
 const NOW = 1_000_000;
@@ -69,11 +69,4 @@ test("start: a clock ahead → after what the client has seen; the same timestam
   assert.deepEqual(startOf(state(marks, { sequence: 6, since: 99, from: 4 }), 99), { from: 4, known: 6 });
   assert.deepEqual(startOf(state(marks, { sequence: 6, since: 99, from: 4 }), 100), { from: 6, known: 6 });
   assert.deepEqual(startOf(state(marks, seenUpTo(6)), 0), { from: 0, known: 0 });
-});
-
-test("thinning: an old mark → dropped unless it is the first of its day", () => {
-  const day = 86_400;
-  assert.equal(shouldDrop(mark(3 * day + 50, 2), mark(3 * day, 1)), true);
-  assert.equal(shouldDrop(mark(3 * day, 2), mark(3 * day - 2, 1)), false);
-  assert.equal(shouldDrop(mark(3 * day, 2), undefined), false);
 });

@@ -64,7 +64,7 @@ export interface Upload {
 const MIN_MARK_GAP_SECONDS = 2;
 /** How many of the newest marks are kept. Of the older ones, only the first of each day is. */
 export const KEPT_MARKS = 1_000;
-const DAY_SECONDS = 24 * 60 * 60;
+export const DAY_SECONDS = 24 * 60 * 60;
 
 /** The response to a poll starts after sequence number `from`; the client may know additions up to `known`. */
 export function startOf({ marks, seen }: SyncState, since: number): { readonly from: number; readonly known: number } {
@@ -111,9 +111,4 @@ function coverage(
   const { before, after } = progress;
   if (current.sequence === before) return { covered: after, nextSeen: { ...current, sequence: after } };
   return { covered: current.sequence, nextSeen: seen };
-}
-
-/** Whether to drop a mark that is no longer among the newest. `older` is the one before it. */
-export function shouldDrop({ stamp }: Mark, older: Mark | undefined): boolean {
-  return older !== undefined && Math.floor(stamp / DAY_SECONDS) === Math.floor(older.stamp / DAY_SECONDS);
 }

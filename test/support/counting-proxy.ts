@@ -11,19 +11,20 @@ export interface Traffic {
 
 export interface CountingProxy {
   readonly port: number;
-  /** The traffic that `work` causes, until nothing is on the wire any more. */
+  /** The traffic until `work` is done, from when nothing is on the wire any more. */
   measure(work: () => Promise<unknown>): Promise<Traffic>;
 }
 
-const [QUERY, SYNC, READY] = [0x51, 0x53, 0x5a];
-/** For work that nobody waits for. */
-const QUIET_MS = 60;
+const [QUERY, PARSE, SYNC, READY] = [0x51, 0x50, 0x53, 0x5a];
+/** Work that nobody waits for begins up to a tenth of a second after a request. */
+const QUIET_MS = 130;
 
 /**
  * Stands between a program and its PostgreSQL server, and counts. It holds back the answers until the server has answered
- * everything that was sent, as if the way were so long that nothing else took time: what is sent together is one trip.
+ * everything that was sent, as if the way were so long that nothing else took time: what is sent together is one trip. It
+ * does not count statements that match `ignored`, nor the trip if they come first.
  */
-export async function startCountingProxy(to: number): Promise<CountingProxy> {
+export async function startCountingProxy(to: number, ignored: RegExp): Promise<CountingProxy> {
   let traffic = { trips: 0, statements: 0 };
   let lastAt = performance.now();
   let waiting = 0;
@@ -36,15 +37,18 @@ export async function startCountingProxy(to: number): Promise<CountingProxy> {
       [upstream, client],
     ] as const)
       one.on("error", () => other.destroy()).on("close", () => other.destroy());
+    let isIgnored = false;
     // Only the first message of a program has no letter before its length.
-    const readSent = createReader(1, (type) => {
+    const readSent = createReader(1, (type, body) => {
+      if (type === PARSE) isIgnored = ignored.test(body.toString("latin1"));
       if (type !== QUERY && type !== SYNC) return;
-      if (unanswered === 0) {
-        traffic.trips += 1;
-        waiting += 1;
+      if (unanswered === 0) waiting += 1;
+      if (!isIgnored) {
+        traffic.trips += unanswered === 0 ? 1 : 0;
+        traffic.statements += 1;
       }
       unanswered += 1;
-      traffic.statements += 1;
+      isIgnored = false;
     });
     const readAnswers = createReader(0, (type) => {
       if (type !== READY || unanswered === 0) return;
@@ -75,14 +79,13 @@ export async function startCountingProxy(to: number): Promise<CountingProxy> {
       traffic = { trips: 0, statements: 0 };
       const measured = traffic;
       await work();
-      await whenQuiet();
-      return measured;
+      return { ...measured };
     },
   };
 }
 
 /** Calls back with each complete message after the first `skipped` ones, which have no type. */
-function createReader(skipped: number, onMessage: (type: number) => void): (chunk: Buffer) => void {
+function createReader(skipped: number, onMessage: (type: number, body: Buffer) => void): (chunk: Buffer) => void {
   let rest = Buffer.alloc(0);
   let untyped = skipped;
   return (chunk) => {
@@ -93,7 +96,7 @@ function createReader(skipped: number, onMessage: (type: number) => void): (chun
       const end = start + rest.readInt32BE(start);
       if (rest.length < end) return;
       if (start === 0) untyped -= 1;
-      else onMessage(rest[0] ?? 0);
+      else onMessage(rest[0] ?? 0, rest.subarray(start + 4, end));
       rest = rest.subarray(end);
     }
   };

@@ -8,6 +8,7 @@ import {
   type Database,
   type InsertStep,
   Key,
+  nothing,
   type ResultOf,
   type Sql,
   type Step,
@@ -37,14 +38,19 @@ const types = {
   getTypeParser: (type: number, format?: "text") => (NUMBERS.has(type) ? Number : pg.types.getTypeParser(type, format)),
 };
 
-/** Does work on one connection. What does not depend on each other is sent at once. */
+/**
+ * Does work on one connection. What does not depend on each other is sent at once. If the work is in a transaction, only
+ * its first statements are sent before it is known that the transaction has begun.
+ */
 export class Runner {
   readonly #postgres: Postgres;
   readonly #connection: Connection;
+  readonly #begun: Promise<void> | undefined;
 
-  constructor(postgres: Postgres, connection: Connection) {
+  constructor(postgres: Postgres, connection: Connection, begun?: Promise<void>) {
     this.#postgres = postgres;
     this.#connection = connection;
+    this.#begun = begun;
   }
 
   /** Sends the first statements before it returns. */
@@ -70,8 +76,11 @@ export class Runner {
     return sql.isPrepared === true ? this.#postgres.toQuery(nameOnce(sql.postgres)) : { text: sql.postgres };
   }
 
-  #send(statement: Pick<NamedStatement, "text">, values: Values) {
-    return this.#connection.query({ ...statement, values: values.map(toPostgres), types } as pg.QueryConfig);
+  async #send(statement: Pick<NamedStatement, "text">, values: Values) {
+    const query = { ...statement, values: values.map(toPostgres), types } as pg.QueryConfig;
+    const result = await this.#connection.query(query);
+    await this.#begun;
+    return result;
   }
 
   /**
@@ -144,13 +153,11 @@ export class PostgresDatabase implements Database<typeof WRITES> {
   ): Promise<ResultOf<(typeof WRITES)[N]>> {
     const write = WRITES[name] as Write<unknown[], ResultOf<(typeof WRITES)[N]>>;
     const context = { caller, at: at.getTime() };
-    const work = () => write.work(context, ...args);
-    if (write.isSingle === true) return this.#runSingle(caller.user, work);
+    if (write.isSingle === true) return this.#runSingle(caller.user, () => write.work(nothing(), context, ...args));
     const user = write.user?.(...args) ?? caller.user;
-    return this.#transact(user, caller.user, write.isRepeatable === true ? undefined : context.at, function* () {
-      yield* admit(write, context, user);
-      return yield* work();
-    });
+    return this.#transact(user, caller.user, write.isRepeatable === true ? undefined : context.at, () =>
+      write.work(admit(write, context, user), context, ...args),
+    );
   }
 
   #runSingle<T>(owner: number, work: () => Work<T>): Promise<T> {
@@ -169,9 +176,10 @@ export class PostgresDatabase implements Database<typeof WRITES> {
     const id = randomInt(2 ** 48 - 1);
     let committing: { readonly result: T } | undefined;
     const attempt = async (connection: Connection): Promise<T> => {
-      const runner = new Runner(this.#postgres, connection);
+      const begun = begin(connection);
+      const runner = new Runner(this.#postgres, connection, begun);
       const [, { rowCount }, outcome] = await Promise.all([
-        begin(connection),
+        begun,
         writtenAt === undefined
           ? { rowCount: 1 }
           : connection.query({ text: IS_FIRST_ATTEMPT, values: [user, id, writtenAt] }),

@@ -155,14 +155,36 @@ interface WriteRules {
 
 /** A named write: SQLite runs it in another thread. Arguments and result are copied there and back. */
 export interface Write<A extends unknown[], T> extends WriteRules {
-  readonly work: (context: Context, ...args: A) => Work<T>;
+  /** `admission` takes the locks and checks the caller's access. */
+  readonly work: (admission: Work<unknown>, context: Context, ...args: A) => Work<T>;
 }
 
 export function write<A extends unknown[], T>(
   rules: WriteRules,
   work: (context: Context, ...args: A) => Work<T>,
 ): Write<A, T> {
-  return { ...rules, work };
+  return {
+    ...rules,
+    *work(admission, context, ...args) {
+      yield* admission;
+      return yield* work(context, ...args);
+    },
+  };
+}
+
+/** A write that begins with reads: PostgreSQL gets them together with the locks, and executes them after these. */
+export function writeAfterReading<A extends unknown[], R, T>(
+  rules: WriteRules,
+  read: (context: Context, ...args: A) => Work<R>,
+  work: (found: R, context: Context, ...args: A) => Work<T>,
+): Write<A, T> {
+  return {
+    ...rules,
+    *work(admission, context, ...args) {
+      const [, found] = yield* together(admission, read(context, ...args));
+      return yield* work(found, context, ...args);
+    },
+  };
 }
 
 export type Writes = Readonly<Record<string, Write<Arguments, unknown>>>;

@@ -3,6 +3,7 @@ import {
   type AccountStore,
   type Credential,
   decideNewAccount,
+  type FoundSession,
   type NewAccount,
   type NewAccountState,
   type NewCredential,
@@ -29,6 +30,7 @@ import {
   key,
   run,
   type Sql,
+  together,
   type Value,
   type Work,
   write,
@@ -194,6 +196,12 @@ const REPLACE_RATE_LIMIT: Sql = {
     on conflict (key) do update set moment = excluded.moment where l.moment = $3`,
 };
 
+function* readAccount(user: UserId): Work<StoredAccount | undefined> {
+  const sql = `select ${ACCOUNT_COLUMNS}, password from earmark.accounts a where user_id = $1`;
+  const row = yield* get<AccountRow & { password: string }>(sql, user);
+  return row && { account: toAccount(row), passwordHash: row.password };
+}
+
 export class SqlAccounts implements AccountStore {
   readonly sharedRateLimits: SharedRateLimits | undefined;
   readonly #database: Database<typeof ACCOUNT_WRITES>;
@@ -249,10 +257,8 @@ export class SqlAccounts implements AccountStore {
     return read(row.user_id);
   }
 
-  async get(user: UserId): Promise<StoredAccount | undefined> {
-    const sql = `select ${ACCOUNT_COLUMNS}, password from earmark.accounts a where user_id = $1`;
-    const row = await this.#database.read(() => get<AccountRow & { password: string }>(sql, user), user);
-    return row && { account: toAccount(row), passwordHash: row.password };
+  get(user: UserId): Promise<StoredAccount | undefined> {
+    return this.#database.read(() => readAccount(user), user);
   }
 
   setPassword(caller: Caller, password: NewPassword, at: Date): Promise<boolean> {
@@ -289,6 +295,14 @@ export class SqlAccounts implements AccountStore {
     return this.#findThroughUser(hash, USER_OF_CREDENTIAL, bytesOf(hash), (user) =>
       this.#database.read(() => findCredential(user, hash), user),
     );
+  }
+
+  findSession(hash: string): Promise<FoundSession | undefined> {
+    return this.#findThroughUser(hash, USER_OF_CREDENTIAL, bytesOf(hash), async (user) => {
+      const both = () => together(findCredential(user, hash), readAccount(user));
+      const [credential, account] = await this.#database.read(both, user);
+      return credential && { credential, account };
+    });
   }
 
   listCredentials(user: UserId, kind: CredentialKind): Promise<readonly Credential[]> {

@@ -121,9 +121,24 @@ export function* firstActionSequence(user: UserId): Work<number | undefined> {
   return (yield* get<{ first: number | null }>(sql, user))?.first ?? undefined;
 }
 
+/** What is known of a user's actions before others are added. */
+interface KnownActions {
+  readonly last: number;
+  readonly hasMoves: boolean;
+  readonly first: number | undefined;
+}
+
+export function* readKnownActions(user: UserId): Work<KnownActions> {
+  const [counter, first] = yield* together(readCounter(user), firstActionSequence(user));
+  return { ...counter, first };
+}
+
 /** Stores uploaded actions. */
-export function* addActions(user: UserId, actions: readonly KeyedAction[]): Work<Upload> {
-  const { last: before, hasMoves } = yield* readCounter(user);
+export function* addActions(
+  user: UserId,
+  actions: readonly KeyedAction[],
+  { last: before, hasMoves, first }: KnownActions,
+): Work<Upload> {
   const keys = actionKeys(actions, hasMoves ? yield* readActionFeeds(user) : undefined);
   // A long upload usually has only new actions, so stored ones are looked up only after an insert conflicts with one.
   let merged = mergeActions(actions, keys, new Map(), before);
@@ -134,7 +149,7 @@ export function* addActions(user: UserId, actions: readonly KeyedAction[]): Work
     if (merged.replaced.length > 0) yield* run(forget, user, merged.replaced);
     yield* insertActions(user, merged.written);
   }
-  if (merged.written.size > 0) yield* evictActions(user, merged.last);
+  if (merged.written.size > 0) yield* evictActions(user, first ?? before + 1, merged.last);
   // The client must be sent the position that won.
   return { kind: "upload", before, after: merged.hasSupersededPlays ? before : merged.last };
 }
@@ -152,7 +167,7 @@ export function* importActions(user: UserId, actions: readonly KeyedAction[]): W
   const stored = yield* findStored(user, actions);
   const isAdded = actions.map((action, index) => isNewer(action, stored[index]));
   const added = actions.filter((_, index) => isAdded[index]);
-  if (added.length > 0) yield* addActions(user, added);
+  if (added.length > 0) yield* addActions(user, added, yield* readKnownActions(user));
   return isAdded;
 }
 
@@ -206,8 +221,8 @@ function* findActions(user: UserId, keys: readonly string[]): Work<Map<string, S
 type FoundRow = ActionRow & { readonly episode: unknown };
 
 /** Counts only if there can be too many, because counting is slow. */
-function* evictActions(user: UserId, last: number): Work<void> {
-  if (last - ((yield* firstActionSequence(user)) ?? last) < MAX_ACTIONS) return;
+function* evictActions(user: UserId, first: number, last: number): Work<void> {
+  if (last - first < MAX_ACTIONS) return;
   const count = yield* countActions(user, { after: 0, upTo: last, feed: undefined });
   if (count <= MAX_ACTIONS) return;
   yield* run(

@@ -16,7 +16,21 @@ import { actionFeedKey, type KeyedAction, type StoredAction } from "../../apps/e
 import type { SyncKind, SyncState } from "../../apps/marks.ts";
 import { feedKeyHex } from "../../lists/feed-url.ts";
 import { yieldTurn } from "../../util/turns.ts";
-import { all, type Database, digitsOf, get, insert, key, run, type Sql, type Work, write } from "../shared/database.ts";
+import {
+  all,
+  type Database,
+  digitsOf,
+  get,
+  insert,
+  key,
+  nothing,
+  run,
+  type Sql,
+  together,
+  type Work,
+  write,
+  writeAfterReading,
+} from "../shared/database.ts";
 import {
   addActions,
   countActions,
@@ -25,10 +39,12 @@ import {
   importActions,
   lastActionSequence,
   readActions,
+  readCounter,
+  readKnownActions,
 } from "./actions.ts";
 import { addDevice, DEVICE_WRITES, readDevices, touchDevice } from "./devices.ts";
-import { readState, readStateAtOnce, recordProgress } from "./marks.ts";
-import { MOVE_WRITES, readFollowsMoves, readMovedFeeds, readResends, resendActions } from "./moves.ts";
+import { readProgress, readState, readStateAtOnce, recordProgress } from "./marks.ts";
+import { addResends, hasActions, MOVE_WRITES, readFollowsMoves, readMovedFeeds, readResends } from "./moves.ts";
 
 /** Without `indexed by`, SQLite would read all spellings of the user, because they are already in the right order. */
 const SPELLINGS: Sql = {
@@ -53,15 +69,23 @@ function* readSpellings(user: UserId, normalizedUrls: readonly string[]): Work<S
   }));
 }
 
+interface SpellingCount {
+  readonly last: number;
+  readonly count: number;
+}
+
+const COUNT_SPELLINGS =
+  "select coalesce(max(sequence), 0) as last, count(*) as count from earmark.feed_spellings where user_id = $1";
+
 /** One that is known was used again, after its feed had been removed. */
 function* addSpellings(
   user: UserId,
-  spellings: readonly Spelling[],
-  known: readonly Spelling[],
+  { spellings, reused: known = [] }: Pick<SyncRecord, "spellings" | "reused">,
+  { last, count }: SpellingCount,
   at: number,
 ): Work<void> {
-  for (const { normalizedUrl, url, installation, listSequence } of known)
-    yield* run(
+  const used = known.map(({ normalizedUrl, url, installation, listSequence }) =>
+    run(
       `update earmark.feed_spellings set list_sequence = $5, recorded_at = $6
        where user_id = $1 and feed = $2 and client = $3 and url = $4`,
       user,
@@ -70,26 +94,38 @@ function* addSpellings(
       url,
       listSequence,
       at,
-    );
-  if (spellings.length === 0) return;
-  const counted = yield* get<{ last: number; count: number }>(
-    "select coalesce(max(sequence), 0) as last, count(*) as count from earmark.feed_spellings where user_id = $1",
-    user,
+    ),
   );
-  const { last, count } = counted ?? { last: 0, count: 0 };
-  const added = spellings.slice(0, Math.max(0, MAX_SPELLINGS - count));
-  yield* insert(
-    "feed_spellings",
-    ...added.map(({ normalizedUrl, url, installation, listSequence }, index) => ({
-      user_id: user,
-      sequence: last + index + 1,
-      feed: key(feedKeyHex(normalizedUrl)),
-      client: installation,
-      url,
-      recorded_at: at,
-      list_sequence: listSequence,
-    })),
+  const added = spellings.slice(0, Math.max(0, MAX_SPELLINGS - count)).map((spelling, index) => ({
+    user_id: user,
+    sequence: last + index + 1,
+    feed: key(feedKeyHex(spelling.normalizedUrl)),
+    client: spelling.installation,
+    url: spelling.url,
+    recorded_at: at,
+    list_sequence: spelling.listSequence,
+  }));
+  yield* together(...used, insert("feed_spellings", ...added));
+}
+
+const NO_SPELLINGS: SpellingCount = { last: 0, count: 0 };
+
+/** What a record depends on. */
+function readForSync(user: UserId, { kind, installation, progress, spellings, newFeeds = [] }: SyncRecord) {
+  return together(
+    readProgress(user, kind, installation),
+    progress.kind === "actions" ? readKnownActions(user) : nothing(),
+    spellings.length > 0 ? get<SpellingCount>(COUNT_SPELLINGS, user) : nothing(),
+    readResent(user, newFeeds),
   );
+}
+
+/** The feeds among these that have actions. */
+function* readResent(user: UserId, urls: readonly string[]): Work<{ readonly feeds: string[]; readonly last: number }> {
+  if (urls.length === 0) return { feeds: [], last: 0 };
+  const feeds = urls.map(actionFeedKey);
+  const [counter, found] = yield* together(readCounter(user), together(...feeds.map((feed) => hasActions(user, feed))));
+  return { feeds: feeds.filter((_, index) => found[index]), last: counter.last };
 }
 
 const countOperations = ({ progress }: SyncRecord) => (progress.kind === "actions" ? progress.actions.length : 1);
@@ -97,16 +133,22 @@ const countOperations = ({ progress }: SyncRecord) => (progress.kind === "action
 export const APP_WRITES = {
   ...DEVICE_WRITES,
   ...MOVE_WRITES,
-  recordSync: write(
+  recordSync: writeAfterReading(
     { locks: "list", isRepeatable: true, operations: countOperations },
-    function* ({ caller: { user }, at }, record: SyncRecord) {
-      const { kind, installation, progress, spellings, reused = [], newFeeds = [], devices } = record;
-      const done = progress.kind === "actions" ? yield* addActions(user, progress.actions) : progress;
-      const timestamp = yield* recordProgress(user, kind, installation, done, at);
-      yield* addSpellings(user, spellings, reused, at);
-      for (const url of newFeeds) yield* resendActions(user, installation.key, actionFeedKey(url));
-      for (const id of devices) yield* addDevice(user, id, at);
-      yield* touchDevice(user, installation, at);
+    ({ caller: { user } }, record: SyncRecord) => readForSync(user, record),
+    function* ([known, actions, spellings, resent], { caller: { user }, at }, record) {
+      const { kind, installation, devices } = record;
+      const progress =
+        record.progress.kind !== "actions"
+          ? record.progress
+          : yield* addActions(user, record.progress.actions, actions ?? (yield* readKnownActions(user)));
+      const [timestamp] = yield* together(
+        recordProgress(user, kind, installation, { known, progress }, at),
+        addSpellings(user, record, spellings ?? NO_SPELLINGS, at),
+        addResends(user, installation.key, resent.feeds, resent.last),
+        together(...devices.map((id) => addDevice(user, id, at))),
+        touchDevice(user, installation, at),
+      );
       return timestamp;
     },
   ),

@@ -7,7 +7,7 @@ import {
   type Installation,
   MAX_DEVICES,
 } from "../../apps/app-store.ts";
-import { all, insertNew, run, type Work, write } from "../shared/database.ts";
+import { all, insertNew, run, together, type Work, write } from "../shared/database.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 
@@ -47,27 +47,29 @@ export function* touchDevice(
   at: number,
 ): Work<void> {
   if (id === undefined || caption === undefined) return;
-  yield* run(
-    `insert into earmark.devices as d (user_id, id, caption, type, app, synced_at, sync_week, sync_weeks)
-     values ($1, $2, $3, 'other', $4, $5, $6, 1)
-     on conflict (user_id, id) do update set synced_at = greatest(d.synced_at, excluded.synced_at),
-       app = coalesce(nullif(excluded.app, ''), d.app),
-       sync_weeks = case when d.sync_week < excluded.sync_week and d.sync_weeks < ${MAX_SYNC_WEEKS}
-         then d.sync_weeks + 1 else d.sync_weeks end,
-       sync_week = greatest(d.sync_week, excluded.sync_week)`,
-    user,
-    id,
-    caption,
-    app,
-    at,
-    weekOf(at),
-  );
-  yield* run(
-    `delete from earmark.devices where user_id = $1 and id in (
-       select id from earmark.devices where user_id = $1 and id <> $2
-       order by synced_at desc limit 1000000 offset ${MAX_DEVICES - 1})`,
-    user,
-    id,
+  yield* together(
+    run(
+      `insert into earmark.devices as d (user_id, id, caption, type, app, synced_at, sync_week, sync_weeks)
+       values ($1, $2, $3, 'other', $4, $5, $6, 1)
+       on conflict (user_id, id) do update set synced_at = greatest(d.synced_at, excluded.synced_at),
+         app = coalesce(nullif(excluded.app, ''), d.app),
+         sync_weeks = case when d.sync_week < excluded.sync_week and d.sync_weeks < ${MAX_SYNC_WEEKS}
+           then d.sync_weeks + 1 else d.sync_weeks end,
+         sync_week = greatest(d.sync_week, excluded.sync_week)`,
+      user,
+      id,
+      caption,
+      app,
+      at,
+      weekOf(at),
+    ),
+    run(
+      `delete from earmark.devices where user_id = $1 and id in (
+         select id from earmark.devices where user_id = $1 and id <> $2
+         order by synced_at desc limit 1000000 offset ${MAX_DEVICES - 1})`,
+      user,
+      id,
+    ),
   );
 }
 

@@ -2,15 +2,15 @@ import { AccessRevoked, type UserId } from "../../accounts/caller.ts";
 import { type Installation, MAX_INSTALLATIONS } from "../../apps/app-store.ts";
 import {
   advance,
+  DAY_SECONDS,
   KEPT_MARKS,
   type Mark,
   type Progress,
   type Seen,
   type SyncKind,
   type SyncState,
-  shouldDrop,
 } from "../../apps/marks.ts";
-import { all, get, insert, prepared, run, together, type Work } from "../shared/database.ts";
+import { get, insert, nothing, prepared, run, together, type Work } from "../shared/database.ts";
 import { DELETED } from "../shared/keys.ts";
 import { LAST_ACTION, lastActionSequence } from "./actions.ts";
 import { forgetClients } from "./moves.ts";
@@ -22,6 +22,7 @@ const OLDEST = prepared(`${MARK} order by stamp limit 1`);
 const NEWEST = prepared(`${MARK} order by stamp desc limit 1`);
 const UNTIL = prepared(`${MARK} and stamp <= $3 order by stamp desc limit 1`);
 const COVERING = prepared(`${MARK} and sequence <= $3 order by sequence desc limit 1`);
+const COVERING_SEEN = prepared(`${MARK} and sequence <= coalesce((${SEEN}), 0) order by sequence desc limit 1`);
 const LAST_SEEN = prepared(
   `select sequence, since, start_sequence as "from" from earmark.sync_clients
    where user_id = $1 and kind = $2 and client = $3`,
@@ -111,57 +112,82 @@ function inOrder(marks: readonly (Mark | undefined)[]): Mark[] {
   return marks.filter((mark) => mark !== undefined).sort((one, other) => one.stamp - other.stamp);
 }
 
+/** What a client has received, and the marks that this depends on. */
+interface KnownProgress {
+  readonly seen: Seen | undefined;
+  readonly marks: readonly (Mark | undefined)[];
+  readonly newest: Mark | undefined;
+}
+
+export function* readProgress(user: UserId, kind: SyncKind, { key }: Installation): Work<KnownProgress> {
+  const [seen, oldest, newest, covering] = yield* together(
+    get<Seen>(LAST_SEEN, user, kind, key),
+    get<Mark>(OLDEST, user, kind),
+    get<Mark>(NEWEST, user, kind),
+    get<Mark>(COVERING_SEEN, user, kind, key),
+  );
+  return { seen, marks: [oldest, newest, covering], newest };
+}
+
 /** Records what a client did, and returns the timestamp to issue to it. */
 export function* recordProgress(
   user: UserId,
   kind: SyncKind,
   { key }: Installation,
-  progress: Progress,
+  { known, progress }: { readonly known: KnownProgress; readonly progress: Progress },
   at: number,
 ): Work<number> {
+  const { seen, newest } = known;
   const reached = progress.kind === "poll" ? progress.covered : progress.after;
-  const [seen, oldest, newest, covering] = yield* together(
-    get<Seen>(LAST_SEEN, user, kind, key),
-    get<Mark>(OLDEST, user, kind),
-    get<Mark>(NEWEST, user, kind),
-    get<Mark>(COVERING, user, kind, reached),
-  );
-  const coveringSeen = yield* get<Mark>(COVERING, user, kind, seen?.sequence ?? 0);
-  const marks = inOrder([oldest, newest, covering, coveringSeen]);
+  const isCovered = newest === undefined || newest.sequence <= reached;
+  const covering = isCovered ? undefined : yield* get<Mark>(COVERING, user, kind, reached);
+  const marks = inOrder([...known.marks, covering]);
   const { timestamp, newMark, newSeen } = advance({ marks, seen }, progress, new Date(at));
-  if (newMark !== undefined) yield* addMark(user, kind, newMark);
-  if (newSeen !== undefined) yield* setSeen(user, kind, key, newSeen, at);
+  yield* together(
+    newMark === undefined ? nothing() : addMark(user, kind, newMark),
+    newSeen === undefined ? nothing() : setSeen(user, kind, key, newSeen, at),
+  );
   return timestamp;
 }
 
+const NTH = "select stamp from earmark.sync_marks where user_id = $1 and kind = $2 order by stamp desc limit 1 offset";
+
+/** Of the marks that are no longer among the newest, only the first of each day is kept. */
 function* addMark(user: UserId, kind: SyncKind, { stamp, sequence }: Mark): Work<void> {
-  yield* insert("sync_marks", { user_id: user, kind, stamp, sequence });
-  const [old, older] = yield* all<Mark>(`${MARK} order by stamp desc limit 2 offset ${KEPT_MARKS}`, user, kind);
-  if (old === undefined || !shouldDrop(old, older)) return;
-  yield* run("delete from earmark.sync_marks where user_id = $1 and kind = $2 and stamp = $3", user, kind, old.stamp);
+  yield* together(
+    insert("sync_marks", { user_id: user, kind, stamp, sequence }),
+    run(
+      `delete from earmark.sync_marks where user_id = $1 and kind = $2 and stamp = (${NTH} ${KEPT_MARKS})
+         and stamp / ${DAY_SECONDS} = (${NTH} ${KEPT_MARKS + 1}) / ${DAY_SECONDS}`,
+      user,
+      kind,
+    ),
+  );
 }
 
 function* setSeen(user: UserId, kind: SyncKind, client: string, seen: Seen, at: number): Work<void> {
-  yield* run(
-    `insert into earmark.sync_clients (user_id, kind, client, sequence, since, start_sequence, seen_at)
-     values ($1, $2, $3, $4, $5, $6, $7)
-     on conflict (user_id, kind, client) do update set sequence = excluded.sequence, since = excluded.since,
-       start_sequence = excluded.start_sequence, seen_at = excluded.seen_at`,
-    user,
-    kind,
-    client,
-    seen.sequence,
-    seen.since,
-    seen.from,
-    at,
-  );
-  const forgotten = yield* run(
-    `delete from earmark.sync_clients where user_id = $1 and kind = $2 and client in (
-       select client from earmark.sync_clients where user_id = $1 and kind = $2 and client <> $3
-       order by seen_at desc limit 1000000 offset ${MAX_INSTALLATIONS - 1})`,
-    user,
-    kind,
-    client,
+  const [, forgotten] = yield* together(
+    run(
+      `insert into earmark.sync_clients (user_id, kind, client, sequence, since, start_sequence, seen_at)
+       values ($1, $2, $3, $4, $5, $6, $7)
+       on conflict (user_id, kind, client) do update set sequence = excluded.sequence, since = excluded.since,
+         start_sequence = excluded.start_sequence, seen_at = excluded.seen_at`,
+      user,
+      kind,
+      client,
+      seen.sequence,
+      seen.since,
+      seen.from,
+      at,
+    ),
+    run(
+      `delete from earmark.sync_clients where user_id = $1 and kind = $2 and client in (
+         select client from earmark.sync_clients where user_id = $1 and kind = $2 and client <> $3
+         order by seen_at desc limit 1000000 offset ${MAX_INSTALLATIONS - 1})`,
+      user,
+      kind,
+      client,
+    ),
   );
   if (forgotten > 0) yield* forgetClients(user);
 }

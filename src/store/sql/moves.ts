@@ -354,22 +354,30 @@ function* copyActions(user: UserId, fromUrl: string, toUrl: string): Work<void> 
   );
 }
 
-function hasActions(user: UserId, feed: string): Work<boolean> {
+export function hasActions(user: UserId, feed: string): Work<boolean> {
   return has("select 1 from earmark.episode_actions where user_id = $1 and feed = $2 limit 1", user, key(feed));
 }
 
 /** All actions of a feed are due again to a client. */
 export function* resendActions(user: UserId, client: string, feed: string): Work<void> {
-  if (!(yield* hasActions(user, feed))) return;
-  const { last } = yield* readCounter(user);
-  yield* run("update earmark.lists set last_resend = $2 where user_id = $1", user, last + 1);
-  yield* run(
-    `insert into earmark.resends (user_id, client, feed, sequence) values ($1, $2, $3, $4)
-     on conflict (user_id, client, feed) do update set sequence = excluded.sequence`,
-    user,
-    client,
-    key(feed),
-    last + 1,
+  if (yield* hasActions(user, feed)) yield* addResends(user, client, [feed], (yield* readCounter(user)).last);
+}
+
+/** Of feeds that have actions. */
+export function* addResends(user: UserId, client: string, feeds: readonly string[], last: number): Work<void> {
+  if (feeds.length === 0) return;
+  yield* together(
+    run("update earmark.lists set last_resend = $2 where user_id = $1", user, last + feeds.length),
+    ...feeds.map((feed, index) =>
+      run(
+        `insert into earmark.resends (user_id, client, feed, sequence) values ($1, $2, $3, $4)
+         on conflict (user_id, client, feed) do update set sequence = excluded.sequence`,
+        user,
+        client,
+        key(feed),
+        last + index + 1,
+      ),
+    ),
   );
 }
 

@@ -80,13 +80,13 @@ class Connection {
     this.#lists.flush();
     const write: Writes[string] = WRITES[name];
     const context = { caller, at };
+    const admission = admit(write, context, write.user?.(...args) ?? caller.user);
     try {
-      this.#runner.run(admit(write, context, write.user?.(...args) ?? caller.user));
+      return { kind: "done", value: this.#runner.run(write.work(admission, context, ...args)) };
     } catch (error) {
       if (error instanceof AccessRevoked) return { kind: "access-revoked" };
       throw error;
     }
-    return { kind: "done", value: this.#runner.run(write.work(context, ...args)) };
   }
 
   #change({ caller, at, changes }: Job & { kind: "change" }): JobResult {

@@ -202,13 +202,13 @@ async function nameDevice(
   return named;
 }
 
-/** Throws when access is revoked. */
-async function* whileAllowed<Page>(
+/** Throws when access is revoked, unless there is nothing to show. */
+async function* whileAllowed<Page extends readonly unknown[]>(
   { requireAccess }: Principal,
   pages: AsyncIterable<Page> | Iterable<Page>,
 ): AsyncGenerator<Page> {
   for await (const page of pages) {
-    await requireAccess();
+    if (page.length > 0) await requireAccess();
     yield page;
   }
 }
