@@ -84,26 +84,35 @@ test("image: its configuration → not root, data in a volume, stopped by a sign
   assert.equal(config.StopSignal, "SIGTERM");
 });
 
-test("image: its command as its user, with a read-only root → serves, and the health check passes", async () => {
-  const data = join(folder, "data");
-  mkdirSync(data);
-  chownSync(data, 1000, 1000);
-  // What a container engine does with a volume and `read_only: true`.
-  const enter = `
+test("image: the folder of the data → any user may write to a new volume", () => {
+  assert.equal(statSync(join(root, "data")).mode & 0o7777, 0o1777);
+});
+
+// The user of the image, and the one that Unraid gives to containers.
+for (const [uid, gid] of [
+  [1000, 1000],
+  [99, 100],
+] as const)
+  test(`image: its command as user ${uid}, with a read-only root → serves, and the health check passes`, async () => {
+    const data = join(folder, `data-${uid}`);
+    mkdirSync(data);
+    chownSync(data, uid, gid);
+    // What a container engine does with a volume and `read_only: true`.
+    const enter = `
     mount --make-rprivate / && mount --bind "${root}" "${root}" && mount --rbind /dev "${root}/dev" &&
     mount -t proc proc "${root}/proc" && mount --bind "${data}" "${root}/data" &&
     mount -o remount,bind,ro "${root}" &&
-    exec chroot --userspec=1000:1000 "${root}" env --chdir="${config.WorkingDir}" "$@"`;
-  const command = (...args: readonly string[]) => ["unshare", "--mount", "sh", "-c", enter, "sh", ...args];
-  const environment = Object.fromEntries(config.Env.map((line) => line.split(/=(.*)/s, 2)));
-  const port = await freePort();
-  const PATH = "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-  const settings = { ...environment, PATH, HOST: "127.0.0.1", PORT: String(port) };
-  const server = await start(settings, command(...config.Cmd));
-  assert.equal((await callServer(port, "GET", "/")).status, 200);
-  const healthcheck = command("node", "bin/earmark", "healthcheck");
-  assert.equal(spawnSync(healthcheck[0] ?? "", healthcheck.slice(1), { env: settings }).status, 0);
-  server.child.kill();
-  assert.equal(await server.ended, 0, server.output());
-  assert.equal(statSync(join(data, "earmark.db")).uid, 1000);
-});
+    exec chroot --userspec=${uid}:${gid} "${root}" env --chdir="${config.WorkingDir}" "$@"`;
+    const command = (...args: readonly string[]) => ["unshare", "--mount", "sh", "-c", enter, "sh", ...args];
+    const environment = Object.fromEntries(config.Env.map((line) => line.split(/=(.*)/s, 2)));
+    const port = await freePort();
+    const PATH = "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+    const settings = { ...environment, PATH, HOST: "127.0.0.1", PORT: String(port) };
+    const server = await start(settings, command(...config.Cmd));
+    assert.equal((await callServer(port, "GET", "/")).status, 200);
+    const healthcheck = command("node", "bin/earmark", "healthcheck");
+    assert.equal(spawnSync(healthcheck[0] ?? "", healthcheck.slice(1), { env: settings }).status, 0);
+    server.child.kill();
+    assert.equal(await server.ended, 0, server.output());
+    assert.equal(statSync(join(data, "earmark.db")).uid, uid);
+  });
