@@ -43,9 +43,10 @@ export function createAccountMethods(send: Send): AccountMethods {
       await sendResource(send, "/v1/accounts", "account", account, { atMostOnce: true, signal });
     },
 
-    async signIn(account, { signal } = {}) {
-      // A retry may open a second session, which is harmless.
-      await sendResource(send, "/v1/sessions", "session", account, { signal });
+    async signIn({ oneTimeCode: one_time_code, ...account }, { signal } = {}) {
+      // A retry may open a second session, which is harmless; a one-time code works only once.
+      const atMostOnce = one_time_code !== undefined;
+      await sendResource(send, "/v1/sessions", "session", { ...account, one_time_code }, { atMostOnce, signal });
     },
 
     async signOut(options) {

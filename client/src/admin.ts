@@ -9,6 +9,8 @@ export interface AccountSummary {
   readonly name: string;
   readonly issuer: string | null;
   readonly role: "administrator" | "member";
+  /** An authenticator app. */
+  readonly hasSecondFactor: boolean;
   readonly createdAt: Date;
   readonly disabledAt: Date | null;
   /** The start of the UTC day of the last request. */
@@ -59,6 +61,8 @@ export interface AdminClient {
   /** Requires a sign-in within the last ten minutes. Resolves to false if there is no such account. */
   deleteAccount(id: string, options?: CallOptions): Promise<boolean>;
   createResetLink(id: string, options?: CallOptions): Promise<NewLink>;
+  /** Removes the authenticator app and the recovery codes. Requires a sign-in within the last ten minutes. */
+  resetSecondFactor(id: string, options?: CallOptions): Promise<void>;
   /** Unused invitations, oldest first. */
   invitations(options?: PageOptions): Promise<AdminPage<Invitation>>;
   invite(
@@ -109,6 +113,10 @@ export function createAdminClient(options: ClientOptions): AdminClient {
       );
     },
 
+    async resetSecondFactor(id, { signal } = {}) {
+      await send(`${accountPath(id)}/second-factor`, { method: "DELETE", signal });
+    },
+
     invitations: (pageOptions) => page("/v1/invitations", readInvitation, pageOptions),
 
     async invite({ note = "", expiresAt }, { signal } = {}) {
@@ -134,23 +142,30 @@ export function createAdminClient(options: ClientOptions): AdminClient {
  */
 export async function resetPassword(
   options: ClientOptions,
-  reset: { readonly secret: string; readonly password: string; readonly revokeTokens?: boolean | undefined },
+  reset: {
+    readonly secret: string;
+    readonly password: string;
+    readonly revokeTokens?: boolean | undefined;
+    /** Of an account with a second factor. */
+    readonly oneTimeCode?: string | undefined;
+  },
   { signal }: CallOptions = {},
 ): Promise<void> {
-  const { secret, password, revokeTokens } = reset;
-  const attributes = { link: secret, password, revoke_tokens: revokeTokens };
+  const { secret, password, revokeTokens, oneTimeCode } = reset;
+  const attributes = { link: secret, password, revoke_tokens: revokeTokens, one_time_code: oneTimeCode };
   const send = createSend(createFetch(options), options);
   await sendResource(send, "/v1/password-resets", "password-reset", attributes, { atMostOnce: true, signal });
 }
 
 function readAccount({ id, attributes }: Resource): AccountSummary {
-  const { name, issuer, role, created_at, disabled_at, last_seen_on, subscriptions, stored_rows } =
+  const { name, issuer, role, second_factor, created_at, disabled_at, last_seen_on, subscriptions, stored_rows } =
     attributes as unknown as AccountAttributes;
   return {
     id,
     name,
     issuer,
     role,
+    hasSecondFactor: second_factor,
     createdAt: new Date(created_at),
     subscriptions,
     storedRows: stored_rows,
@@ -160,6 +175,7 @@ function readAccount({ id, attributes }: Resource): AccountSummary {
 }
 
 interface AccountAttributes extends Pick<AccountSummary, "name" | "issuer" | "role" | "subscriptions"> {
+  readonly second_factor: boolean;
   readonly created_at: string;
   readonly disabled_at: string | null;
   readonly last_seen_on: string | null;

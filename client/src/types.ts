@@ -567,7 +567,13 @@ export interface Client extends AppMethods, LinkMethods, HistoryMethods {
   /** Creates an account and signs in. Requires an invitation unless sign-up is open. */
   signUp(account: NameAndPassword & { readonly invitation?: string | undefined }, options?: CallOptions): Promise<void>;
   /** Creates a session. The server sets its cookie, which browsers send automatically. */
-  signIn(account: NameAndPassword, options?: CallOptions): Promise<void>;
+  signIn(
+    account: NameAndPassword & {
+      /** Of an account with a second factor: a code of the authenticator app, or a recovery code. */
+      readonly oneTimeCode?: string | undefined;
+    },
+    options?: CallOptions,
+  ): Promise<void>;
   /** Ends the current session. Succeeds if it has already ended. */
   signOut(options?: CallOptions): Promise<void>;
   /** Also ends every other session. With `revokeTokens`, apps lose access too. */

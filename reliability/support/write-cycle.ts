@@ -1,8 +1,8 @@
 import { type Credential, NOBODY } from "../../src/accounts/account-store.ts";
-import { hashSecret } from "../../src/accounts/accounts.ts";
 import type { AuditEntry } from "../../src/accounts/administration-store.ts";
 import { AccessRevoked, asUser, type Caller, LOCAL_USER } from "../../src/accounts/caller.ts";
 import type { CredentialKind } from "../../src/accounts/credential-kinds.ts";
+import { hashSecret } from "../../src/accounts/hash-secret.ts";
 import type { KeyedAction } from "../../src/apps/episode-actions.ts";
 import { feedKeyHex } from "../../src/lists/feed-url.ts";
 import { newRecord } from "../../src/podcasts/podcast-store.ts";

@@ -1,5 +1,6 @@
 import type { Actor, Caller, UserId } from "./caller.ts";
 import { type CredentialKind, rulesOf } from "./credential-kinds.ts";
+import type { SecondFactorStore } from "./second-factor-store.ts";
 
 export interface Account {
   readonly user: UserId;
@@ -127,8 +128,8 @@ export interface NewPassword {
 export interface NewCredential {
   readonly credential: Credential;
   readonly hash: string;
-  /** Add it only if this is still the hash of the user's password. */
-  readonly passwordHash?: string;
+  /** Add it only if this is still the user's password and second factor. */
+  readonly password?: StoredPassword;
 }
 
 /** All sessions of the user, except the one with this id. */
@@ -191,14 +192,21 @@ export interface AccountStore {
    */
   sweep(at: Date): Promise<void>;
 
+  readonly secondFactors: SecondFactorStore;
   /** Undefined where a single process serves the database. */
   readonly sharedRateLimits: SharedRateLimits | undefined;
 }
 
-export interface StoredAccount {
+export interface StoredAccount extends StoredPassword {
   readonly account: Account;
+}
+
+/** What a sign-in with a password is checked against. */
+export interface StoredPassword {
   /** Empty for an account without a password. */
   readonly passwordHash: string;
+  /** Of the authenticator app that is the second factor; undefined if the password is enough. */
+  readonly totpSecret?: string | undefined;
 }
 
 /** One number per key that all processes share; see `rate-limits.ts` for its meaning. */

@@ -1,4 +1,4 @@
-import { hash, randomBytes, randomInt, randomUUID } from "node:crypto";
+import { randomBytes, randomInt, randomUUID } from "node:crypto";
 import {
   type Account,
   type AccountStore,
@@ -10,16 +10,19 @@ import {
   type RequestedCredential,
   type Scope,
   type StoredAccount,
+  type StoredPassword,
 } from "./account-store.ts";
 import { Attempts, type Networks } from "./attempts.ts";
 import { AccessRevoked, asUser, type Caller, COMMAND_LINE, LOCAL_USER, type UserId } from "./caller.ts";
 import { CredentialCache, waitForCachesToExpire } from "./credential-cache.ts";
 import { type CredentialKind, rulesOf, type UserManagedKind } from "./credential-kinds.ts";
 import { FailedGuesses } from "./failed-guesses.ts";
+import { hashSecret } from "./hash-secret.ts";
 import { NAME_RULES, OIDC_PREFIX, readName, referenceOf } from "./names.ts";
 import { hashPassword, validatePassword, verifyPassword } from "./passwords.ts";
 import type { MonotonicClock } from "./rate-limits.ts";
 import { type AccountRefusal, isAccountRefusal, refuse } from "./refusals.ts";
+import { SecondFactor } from "./second-factor.ts";
 
 /** The longest secret of any kind; longer ones are rejected without hashing them. */
 const MAX_SECRET = 256;
@@ -31,15 +34,17 @@ export const SESSION_MS = 90 * DAY_MS;
 /** How stale `usedAt` may be. */
 const TOUCH_MS = 5 * 60 * 1_000;
 
-/** The SHA-256 of a secret, in base64url. A secret has 256 random bits, so a slower hash would add nothing. */
-export function hashSecret(secret: string): string {
-  return hash("sha256", secret, "base64url");
-}
-
 export interface PasswordAttempt {
   readonly name: string;
   readonly password: string;
   readonly networks: Networks;
+}
+
+/** How a user proves who they are with a password: with a one-time code too, if the account has a second factor. */
+interface SignInAttempt extends PasswordAttempt {
+  readonly oneTimeCode?: string | undefined;
+  /** For the audit log. */
+  readonly address: string;
 }
 
 /** The credential that a request was made with. */
@@ -50,6 +55,7 @@ export interface VerifiedCredential extends Credential {
 /** What people can do with accounts. Reads that need no rule use `store` directly. */
 export class Accounts {
   readonly store: AccountStore;
+  readonly secondFactor: SecondFactor;
   readonly #isSignUpOpen: boolean;
   readonly #credentials = new CredentialCache<VerifiedCredential>();
   readonly #accounts = new CredentialCache<StoredAccount>();
@@ -59,6 +65,7 @@ export class Accounts {
   constructor(store: AccountStore, { signUp }: { readonly signUp: boolean }, limiterClock?: MonotonicClock) {
     this.store = store;
     this.#attempts = new Attempts(store.sharedRateLimits, limiterClock);
+    this.secondFactor = new SecondFactor(store.secondFactors, this.#attempts, () => this.forgetCached());
     this.#failedGuesses = new FailedGuesses(limiterClock);
     this.#isSignUpOpen = signUp;
   }
@@ -117,12 +124,31 @@ export class Accounts {
 
   /** Opens a session. */
   async signIn(
-    { label, ...attempt }: PasswordAttempt & { label: string },
+    { label, ...attempt }: SignInAttempt & { label: string },
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     const found = await this.checkPassword(attempt, at);
     if (isAccountRefusal(found)) return found;
-    return this.openSession(found.account, { passwordHash: found.passwordHash }, label, at);
+    const refusal = await this.#checkCode(found, attempt, at);
+    return refusal ?? this.openSession(found.account, { password: found }, label, at);
+  }
+
+  /** Undefined if the account needs no one-time code or the code is valid. */
+  async #checkCode(
+    found: StoredAccount,
+    attempt: Omit<SignInAttempt, "name" | "password">,
+    at: Date,
+  ): Promise<AccountRefusal | undefined> {
+    const refusal = await this.secondFactor.check(found, attempt, at);
+    if (refusal?.reason === "wrong-code")
+      this.#failedGuesses.record(found.account.name, widestNetwork(attempt.networks));
+    return refusal;
+  }
+
+  /** Whether a password is not enough to sign in, or there is a passkey. Identity providers and proxies have their own rules. */
+  async hasSecondFactor({ account, passwordHash, totpSecret }: StoredAccount): Promise<boolean> {
+    if (passwordHash === "" || totpSecret !== undefined) return true;
+    return (await this.store.listCredentials(account.user, "passkey")).length > 0;
   }
 
   /** Counts an attempt to sign in without a password. Undefined if there were not too many. */
@@ -153,13 +179,13 @@ export class Accounts {
   /** Opens a session, provided that the user still has this password and the credential they signed in with. */
   async openSession(
     { user }: Pick<Account, "user">,
-    { passwordHash, credentialHash }: { readonly passwordHash?: string; readonly credentialHash?: string | undefined },
+    { password, credentialHash }: { readonly password?: StoredPassword; readonly credentialHash?: string | undefined },
     label: string,
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     for (;;) {
       const session = { kind: "session", user, scope: "write", label, expiresAt: addMs(at, SESSION_MS) } as const;
-      const issued = await this.issue({ ...asUser(user), credentialHash }, session, "", at, passwordHash);
+      const issued = await this.issue({ ...asUser(user), credentialHash }, session, "", at, password);
       if (!isAccountRefusal(issued)) return issued;
       if (issued.reason !== "full") return refuse({ reason: "wrong-password" });
       const sessions = await this.store.listCredentials(user, "session");
@@ -183,7 +209,7 @@ export class Accounts {
     const options = { isCreatedByOperator: kind === "setup", invitation, network: widestNetwork(networks), address };
     const created = await this.#create(name, password, at, options);
     if (isAccountRefusal(created)) return created;
-    return this.openSession(created, { passwordHash: created.passwordHash }, label, at);
+    return this.openSession(created, { password: created }, label, at);
   }
 
   async #kindOfInvitation(secret: string, at: Date): Promise<"invitation" | "setup" | undefined> {
@@ -206,9 +232,8 @@ export class Accounts {
     const { isCreatedByOperator, invitation, network, address } = options;
     const name = readName(typed);
     if (name === undefined) return refuse({ reason: "invalid", member: "name", detail: `A name ${NAME_RULES}` });
-    const problem = await validatePassword(password, name);
-    if (problem !== undefined)
-      return refuse({ reason: "invalid", member: "password", detail: `The password ${problem}` });
+    const refused = await refusePassword(password, name);
+    if (refused !== undefined) return refused;
     const passwordHash = await hashPassword(password, network);
     const invitationHash = invitation === undefined ? undefined : hashSecret(invitation);
     const account = { name, issuer: "", passwordHash, isCreatedByOperator, invitationHash };
@@ -291,20 +316,25 @@ export class Accounts {
 
   /** Sets a password with the secret of a reset link, which can be used once, and signs in. */
   async resetPassword(
-    reset: Omit<PasswordAttempt, "name"> & { link: string; revokesTokens: boolean; label: string; address: string },
+    reset: Omit<SignInAttempt, "name"> & { link: string; revokesTokens: boolean; label: string },
     at: Date,
   ): Promise<IssuedCredential | AccountRefusal> {
     const { link, password, revokesTokens, networks, label, address } = reset;
     const refusal = await this.countAttempt(networks, at);
     if (refusal !== undefined) return refusal;
     const credential = await this.verifyCredential(link, "password-reset", at);
-    const account = credential && (await this.get(credential.user));
-    if (credential === undefined || account === undefined) return refuse({ reason: "invalid-link" });
+    const found = credential && (await this.store.get(credential.user));
+    if (credential === undefined || found === undefined) return refuse({ reason: "invalid-link" });
+    const { account, totpSecret } = found;
+    // Before the one-time code is used up.
+    const refused = (await refusePassword(password, account.name)) ?? (await this.#checkCode(found, reset, at));
+    if (refused !== undefined) return refused;
     const caller = { ...asUser(account.user), credentialHash: credential.hash };
     const options = { revokesTokens, resetBy: { name: account.name, address } };
     try {
       const set = await this.#setPassword(caller, account.name, password, at, options, widestNetwork(networks));
-      return isAccountRefusal(set) ? set : this.openSession(account, set, label, at);
+      if (isAccountRefusal(set)) return set;
+      return this.openSession(account, { password: { ...set, totpSecret } }, label, at);
     } catch (error) {
       // Somebody else was faster, or the link was revoked.
       if (error instanceof AccessRevoked) return refuse({ reason: "invalid-link" });
@@ -321,9 +351,8 @@ export class Accounts {
     options: Omit<NewPassword, "passwordHash">,
     network?: string,
   ): Promise<{ passwordHash: string } | AccountRefusal> {
-    const problem = await validatePassword(password, name);
-    if (problem !== undefined)
-      return refuse({ reason: "invalid", member: "password", detail: `The password ${problem}` });
+    const refused = await refusePassword(password, name);
+    if (refused !== undefined) return refused;
     const passwordHash = await hashPassword(password, network);
     const isSet = await this.store.setPassword(caller, { passwordHash, ...options }, at);
     await this.forgetCached();
@@ -355,16 +384,16 @@ export class Accounts {
     return isRemoved;
   }
 
-  /** Creates a secret and adds its credential, only if `passwordHash`, if given, is still that of the user. */
+  /** Creates a secret and adds its credential, only if `password`, if given, is still that of the user. */
   async issue(
     caller: Caller,
     requested: RequestedCredential,
     prefix: string,
     at: Date,
-    passwordHash?: string,
+    password?: StoredPassword,
   ): Promise<IssuedCredential | AccountRefusal> {
     const secret = prefix + randomBytes(32).toString("base64url");
-    const credential = await this.addCredential(caller, requested, hashSecret(secret), at, passwordHash);
+    const credential = await this.addCredential(caller, requested, hashSecret(secret), at, password);
     return isAccountRefusal(credential) ? credential : { credential, secret };
   }
 
@@ -374,17 +403,23 @@ export class Accounts {
     requested: RequestedCredential,
     hash: string,
     at: Date,
-    passwordHash?: string,
+    password?: StoredPassword,
   ): Promise<Credential | AccountRefusal> {
     const credential = { ...requested, id: randomUUID(), createdAt: at, usedAt: undefined };
     const outcome = await this.store.addCredential(caller, {
       credential,
       hash,
-      ...(passwordHash === undefined ? {} : { passwordHash }),
+      ...(password === undefined ? {} : { password }),
     });
     if (outcome === "added") return credential;
     return refuse(outcome === "full" ? { reason: outcome, credential: requested.kind } : { reason: outcome });
   }
+}
+
+async function refusePassword(password: string, name: string): Promise<AccountRefusal | undefined> {
+  const problem = await validatePassword(password, name);
+  if (problem === undefined) return undefined;
+  return refuse({ reason: "invalid", member: "password", detail: `The password ${problem}` });
 }
 
 /** The network used for fair scheduling of password hashing. */

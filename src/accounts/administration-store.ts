@@ -20,6 +20,12 @@ const AUDIT_ACTIONS = [
   "invitation-revoked",
   "reset-link-created",
   "password-reset",
+  "second-factor-added",
+  "second-factor-removed",
+  "second-factor-reset",
+  "second-factor-failed",
+  "recovery-codes-created",
+  "recovery-code-used",
 ] as const;
 export type AuditAction = (typeof AUDIT_ACTIONS)[number];
 
@@ -82,6 +88,8 @@ export function isActiveAdmin({ isAdmin, disabledAt }: AccountState): boolean {
 
 /** An account as administrators see it. */
 export interface AccountSummary extends Account {
+  /** An authenticator app. */
+  readonly hasSecondFactor: boolean;
   /** The UTC day of the last request. */
   readonly seenAt: Date | undefined;
   readonly subscriptions: number;

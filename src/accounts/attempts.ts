@@ -1,4 +1,5 @@
 import type { SharedRateLimits } from "./account-store.ts";
+import type { UserId } from "./caller.ts";
 import { type MonotonicClock, type Rate, RateLimiter, spendShared } from "./rate-limits.ts";
 
 /** The networks of a client's address, narrow to wide. */
@@ -8,6 +9,11 @@ export type Networks = readonly string[];
 const ATTEMPTS: Rate = { burst: 10, perMinute: 1 };
 /** Sign-in attempts for any name, and new accounts, per network, which may be a household, an office or a school. */
 const ATTEMPTS_PER_NETWORK: Rate = { burst: 100, perMinute: 20 };
+/**
+ * One-time codes per account, from all networks together, since a six-digit code can be guessed. Whoever tries knows the
+ * password already, and even constant attempts would take about two years.
+ */
+const CODES: Rate = { burst: 20, perMinute: 1 / 3 };
 /** Factors for the limits of wider networks, by prefix length. */
 const WIDE_NETWORK_FACTORS: Readonly<Record<string, number>> = { "/56": 2, "/48": 4, "/24": 8 };
 
@@ -34,6 +40,11 @@ export class Attempts {
       if (wait > 0) return wait;
     }
     return 0;
+  }
+
+  /** Counts a one-time code that is tried for an account. Returns how many milliseconds to wait if there were too many. */
+  countCode(user: UserId, at: Date): Promise<number> {
+    return this.#spend(`code ${user}`, CODES, at);
   }
 
   async #spend(key: string, rate: Rate, at: Date): Promise<number> {

@@ -14,6 +14,8 @@ export interface Caller {
    * must not be disabled.
    */
   readonly passwordHash?: string | undefined;
+  /** The password itself is all that the request was made with, so the account must have no second factor. */
+  readonly hasPasswordOnly?: boolean;
   /** Maximum length of the user's list. */
   readonly maxSubscriptions: number;
   /** The user must be an administrator whose account is not disabled. */

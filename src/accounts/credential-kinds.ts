@@ -19,7 +19,7 @@ interface CredentialRules {
   readonly created?: AuditAction;
   readonly revoked?: AuditAction;
   /** What it gives access as, if it does, when a backup is restored. */
-  readonly inBackups?: "token" | "session" | "invitation" | "passkey" | "linked-user";
+  readonly inBackups?: "token" | "session" | "invitation" | "passkey" | "linked-user" | "recovery-code";
 }
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -50,6 +50,8 @@ export const CREDENTIAL_KINDS = {
   /** Of a podcast app, opened with a token or the password, and valid as long as that is (`apps/sign-in.ts`). */
   "app-session": { max: 200, evictsOldest: true, idleMs: 60 * DAY_MS, inBackups: "session" },
   passkey: { max: 20, isManagedByUser: true, endsSessions: true, inBackups: "passkey" },
+  /** Signs in once, with the password, instead of a code of the authenticator app (`second-factor.ts`). */
+  "recovery-code": { max: 10, inBackups: "recovery-code" },
   "linked-user": { max: 10, isManagedByUser: true, endsSessions: true, inBackups: "linked-user" },
   "password-reset": { max: 10, endsWithPassword: "always", created: "reset-link-created", inBackups: "invitation" },
   invitation: { max: 1_000, created: "invitation-created", revoked: "invitation-revoked", inBackups: "invitation" },

@@ -1,6 +1,7 @@
 import type { Credential, StoredAccount } from "./account-store.ts";
-import { type Accounts, hashSecret } from "./accounts.ts";
+import type { Accounts } from "./accounts.ts";
 import type { Caller } from "./caller.ts";
+import { hashSecret } from "./hash-secret.ts";
 import { type AccountRefusal, isAccountRefusal, refuse } from "./refusals.ts";
 
 /** A user of an identity provider. Only issuer and subject identify them; names and e-mail addresses can change hands. */

@@ -1,8 +1,9 @@
 import type { AuthenticationResponseJSON, RegistrationResponseJSON, WebAuthnCredential } from "@simplewebauthn/server";
 import type { Account, Credential, IssuedCredential, PublicKey } from "./account-store.ts";
-import { type Accounts, hashSecret, type VerifiedCredential } from "./accounts.ts";
+import type { Accounts, VerifiedCredential } from "./accounts.ts";
 import type { Networks } from "./attempts.ts";
 import { asUser, type Caller, type UserId } from "./caller.ts";
+import { hashSecret } from "./hash-secret.ts";
 import { type AccountRefusal, isAccountRefusal, refuse } from "./refusals.ts";
 import type { Signatures } from "./signatures.ts";
 import { issueTicket, readTicket, type Ticket } from "./tickets.ts";

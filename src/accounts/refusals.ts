@@ -9,6 +9,8 @@ type Reason =
   | { readonly reason: "full"; readonly credential: CredentialKind }
   | { readonly reason: "name-taken" | "invalid-invitation" | "sign-up-closed" | "invalid-link" }
   | { readonly reason: "identity-taken" | "invalid-passkey" }
+  | { readonly reason: "second-factor-required" | "wrong-code" | "invalid-ticket" }
+  | { readonly reason: "second-factor-exists" | "no-second-factor" }
   | { readonly reason: "invalid"; readonly member: "name" | "password"; readonly detail: string };
 
 /** Why a request about an account was refused. Each API turns it into an error of its own. */

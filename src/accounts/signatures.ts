@@ -1,7 +1,8 @@
 import { createCipheriv, createDecipheriv, createHmac, hkdfSync, randomBytes, timingSafeEqual } from "node:crypto";
 import { type Credential, isValidAt, NOBODY } from "./account-store.ts";
-import { type Accounts, hashSecret } from "./accounts.ts";
+import type { Accounts } from "./accounts.ts";
 import { asUser } from "./caller.ts";
+import { hashSecret } from "./hash-secret.ts";
 import { isAccountRefusal } from "./refusals.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;

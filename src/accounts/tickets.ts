@@ -14,7 +14,7 @@ export interface Ticket {
 }
 
 /** Tickets of one purpose are invalid for every other. */
-type TicketPurpose = "oidc login" | "passkey";
+type TicketPurpose = "oidc login" | "passkey" | "totp";
 
 export async function issueTicket(
   signatures: Signatures,

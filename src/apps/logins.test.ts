@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { temporaryFolder } from "../../test/support/server.ts";
-import { Accounts, hashSecret } from "../accounts/accounts.ts";
+import { Accounts } from "../accounts/accounts.ts";
+import { hashSecret } from "../accounts/hash-secret.ts";
 import { Signatures } from "../accounts/signatures.ts";
 import { openStore } from "../store/open.ts";
 import { APP_LOGIN_MS, readAppLoginId, readPollToken, startAppLogin } from "./logins.ts";

@@ -1,7 +1,8 @@
 import { hash, randomBytes } from "node:crypto";
 import type { Credential, RequestedCredential } from "../accounts/account-store.ts";
-import { type Accounts, hashSecret, TOKEN_PREFIX } from "../accounts/accounts.ts";
+import { type Accounts, TOKEN_PREFIX } from "../accounts/accounts.ts";
 import type { Caller } from "../accounts/caller.ts";
+import { hashSecret } from "../accounts/hash-secret.ts";
 import { type AccountRefusal, refuse } from "../accounts/refusals.ts";
 import type { Signatures } from "../accounts/signatures.ts";
 

@@ -1,14 +1,9 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { type Account, lastUse, type StoredAccount } from "../accounts/account-store.ts";
-import {
-  type Accounts,
-  hashSecret,
-  type PasswordAttempt,
-  TOKEN_PREFIX,
-  type VerifiedCredential,
-} from "../accounts/accounts.ts";
+import { type Accounts, type PasswordAttempt, TOKEN_PREFIX, type VerifiedCredential } from "../accounts/accounts.ts";
 import { asUser, type UserId } from "../accounts/caller.ts";
 import { rulesOf } from "../accounts/credential-kinds.ts";
+import { hashSecret } from "../accounts/hash-secret.ts";
 import { readName } from "../accounts/names.ts";
 import { type AccountRefusal, isAccountRefusal, refuse } from "../accounts/refusals.ts";
 import { Signatures } from "../accounts/signatures.ts";
@@ -47,7 +42,7 @@ export interface AppSession {
 /**
  * Signs in podcast apps, which send a password or a token with every request, or a session in a cookie. Since some apps sign
  * in for every request, they get the same session again. All access ends at once when the token is revoked, the password is
- * changed, or the account is disabled or deleted.
+ * changed, a second factor is added, or the account is disabled or deleted.
  */
 export class AppSignIn {
   readonly signatures: Signatures;
@@ -65,14 +60,16 @@ export class AppSignIn {
     this.signatures = new Signatures(accounts);
   }
 
-  /** Signs in with a name and either the password of the account or one of its tokens. */
+  /** Signs in with a name and one of the account's tokens or, unless it has a second factor, its password. */
   async withPassword(attempt: PasswordAttempt, at: Date): Promise<AppUser | AccountRefusal> {
     if (attempt.password.startsWith(TOKEN_PREFIX)) {
       const user = await this.withToken(attempt.password, at);
       return user !== undefined && isSameName(attempt.name, user.account) ? user : refuse({ reason: "wrong-password" });
     }
     const found = await this.#verifyPassword(attempt, at);
-    return isAccountRefusal(found) ? found : toUser(found);
+    if (isAccountRefusal(found)) return found;
+    // Apps cannot ask for a one-time code. Only those who know the password learn this.
+    return found.totpSecret === undefined ? toUser(found) : refuse({ reason: "second-factor-required" });
   }
 
   async withToken(secret: string, at: Date): Promise<AppUser | undefined> {
@@ -162,8 +159,8 @@ export class AppSignIn {
 
   async #userWithPassword(user: UserId): Promise<AppUser | undefined> {
     const found = await this.#accounts.getCached(user);
-    const isUsable = found !== undefined && found.passwordHash !== "" && found.account.disabledAt === undefined;
-    return isUsable ? toUser(found) : undefined;
+    if (found === undefined || found.passwordHash === "" || found.totpSecret !== undefined) return undefined;
+    return found.account.disabledAt === undefined ? toUser(found) : undefined;
   }
 
   async #userWithToken(hash: string, at: Date): Promise<AppUser | undefined> {

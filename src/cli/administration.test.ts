@@ -61,6 +61,8 @@ for (const [engine, newDatabase] of ENGINES) {
       const changed = await earmark(database, ["user", "passwd", "ann", "--password-stdin", "--revoke-tokens"], input);
       assert.equal(changed.code, 0, changed.stderr);
       assert.deepEqual(await list(database, "token", "list", "ann"), []);
+      const withoutApp = await run(["user", "reset-second-factor", "ann"]);
+      assert.match(String(withoutApp.said), /^"ann" has no authenticator app/);
       await run(["user", "delete", "ann", "--yes"]);
 
       const entries = await list(database, "audit");

@@ -66,6 +66,17 @@ export async function createResetLink(terminal: Terminal, name: string): Promise
   });
 }
 
+export async function resetSecondFactor(terminal: Terminal, name: string): Promise<void> {
+  await withAdministration(terminal, async (_administration, accounts) => {
+    const { user } = await accountOf(terminal, accounts, name);
+    const refusal = await accounts.secondFactor.remove(OPERATOR, terminal.context.now(), user);
+    if (refusal !== undefined) throw new UserError(describeRefusal(refusal));
+    terminal.say(
+      `"${name}" has no authenticator app any more: the password is enough to sign in. Sessions and passkeys remain.`,
+    );
+  });
+}
+
 export async function invite(terminal: Terminal, days: string | undefined, note = ""): Promise<void> {
   const lifetimeDays = readDays(days) ?? INVITATION_DAYS;
   const problem = note === "" ? undefined : validateLabel(note);

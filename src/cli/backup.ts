@@ -114,6 +114,7 @@ const KINDS = ["token", "session", "invitation"] as const;
 /** Named only if there are any: one, several. */
 const RARE_KINDS = {
   passkey: ["passkey", "passkeys"],
+  "recovery-code": ["recovery code", "recovery codes"],
   "linked-user": ["linked identity", "linked identities"],
   link: ["secret link", "secret links"],
 } as const;

@@ -20,7 +20,10 @@ const passwordsOf = (database: string, name: string, candidates: readonly string
   within(database, async (accounts) => {
     const right: string[] = [];
     for (const password of candidates) {
-      const opened = await accounts.signIn({ name, password, networks: ["test"], label: "test" }, new Date());
+      const opened = await accounts.signIn(
+        { name, password, networks: ["test"], label: "test", address: "" },
+        new Date(),
+      );
       if (!isAccountRefusal(opened)) right.push(password);
     }
     return right;

@@ -37,6 +37,14 @@ export const USER_COMMANDS: Readonly<Record<string, Command>> = {
     run: async (terminal, _options, [name = ""]) =>
       (await import("./administration.ts")).createResetLink(terminal, name),
   },
+  "user reset-second-factor": {
+    operands: ["NAME"],
+    options: [],
+    summary: "Remove the authenticator app and recovery codes of an account, so that its password is enough to sign in",
+    examples: [["earmark user reset-second-factor ann", "Let ann sign in again who has lost her phone"]],
+    run: async (terminal, _options, [name = ""]) =>
+      (await import("./administration.ts")).resetSecondFactor(terminal, name),
+  },
   "user disable": {
     operands: ["NAME"],
     options: [],

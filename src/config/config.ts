@@ -57,6 +57,8 @@ export interface AccountsConfig {
   readonly oidc: OidcConfig | undefined;
   /** In lower case: the header in which a trusted proxy sends the name of the user it has authenticated. */
   readonly authHeader: string | undefined;
+  /** Who must have one to do what only they can do. */
+  readonly requireSecondFactor: (typeof REQUIRE_SECOND_FACTOR)[number];
   readonly requestsPerMinute: number;
   readonly operationsPerMinute: number;
   /** Quota of each account. */
@@ -101,6 +103,8 @@ const LOG_LEVELS = ["fatal", "error", "warn", "info", "debug"] as const;
 type LogLevel = (typeof LOG_LEVELS)[number];
 const LOG_FORMATS = ["auto", "text", "json"] as const;
 type LogFormat = (typeof LOG_FORMATS)[number];
+
+const REQUIRE_SECOND_FACTOR = ["none", "admins"] as const;
 
 const METRICS_TOKEN = /^[\w.~+/-]{16,256}$/;
 
@@ -316,6 +320,7 @@ function readAccounts(reader: SettingsReader): AccountsConfig | undefined {
     admin: name === "" ? undefined : { name, password },
     oidc: readOidc(reader),
     authHeader: readAuthHeader(reader),
+    requireSecondFactor: reader.oneOf("EARMARK_REQUIRE_SECOND_FACTOR", REQUIRE_SECOND_FACTOR),
     requestsPerMinute: reader.number("EARMARK_REQUESTS_PER_MINUTE", 1, 1_000_000),
     operationsPerMinute: reader.number("EARMARK_OPERATIONS_PER_MINUTE", 1, 100_000_000),
     maxSubscriptions: reader.number("EARMARK_MAX_SUBSCRIPTIONS_PER_USER", 1, 1_000_000_000),

@@ -34,6 +34,10 @@ export const SETTINGS = {
     "",
     "Header, such as Remote-User, in which a reverse proxy with its own sign-in sends the user name. Accepted only from EARMARK_TRUSTED_PROXIES; a request with this header from any other address is rejected.",
   ],
+  EARMARK_REQUIRE_SECOND_FACTOR: [
+    "none",
+    "admins: administrators with a password can administer only after they have added an authenticator app or a passkey to their account.",
+  ],
   EARMARK_REQUESTS_PER_MINUTE: [
     "6000",
     "Maximum requests per account per minute in each process; beyond that, the server returns 429.",
@@ -114,6 +118,7 @@ export const ACCOUNT_SETTINGS = [
   "EARMARK_OIDC_AUDIENCE",
   "EARMARK_OIDC_SIGN_UP",
   "EARMARK_AUTH_HEADER",
+  "EARMARK_REQUIRE_SECOND_FACTOR",
   "EARMARK_REQUESTS_PER_MINUTE",
   "EARMARK_OPERATIONS_PER_MINUTE",
   "EARMARK_MAX_SUBSCRIPTIONS_PER_USER",

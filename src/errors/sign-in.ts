@@ -1,5 +1,44 @@
-/** Errors about passkeys, identity providers and proxies. They are part of `ERRORS`. */
+/** Errors about one-time codes, passkeys, identity providers and proxies. They are part of `ERRORS`. */
 export const SIGN_IN_ERRORS = {
+  "second-factor-required": {
+    status: 401,
+    title: "One-Time Code Required",
+    detail: "Repeat the request with `one_time_code`: the code in your authenticator app, or a recovery code.",
+    headers: { "www-authenticate": 'Bearer realm="Earmark"' },
+  },
+  "one-time-code-failed": {
+    status: 401,
+    title: "Unauthorized",
+    detail: "The one-time code is wrong or was already used. Wait for the next one, or use a recovery code.",
+    headers: { "www-authenticate": 'Bearer realm="Earmark"' },
+  },
+  "second-factor-setup-required": {
+    status: 403,
+    title: "Second Factor Required",
+    detail:
+      "This server requires a second factor of administrators. Add an authenticator app or a passkey to your account, then retry.",
+  },
+  "invalid-one-time-code": {
+    status: 422,
+    title: "Validation Failed",
+    detail:
+      "The code is wrong or was already used. Wait for the next one, and check the clocks of your device and the server.",
+  },
+  "invalid-ticket": {
+    status: 422,
+    title: "Validation Failed",
+    detail: "The ticket is invalid or has expired. Get a new one, with a new secret.",
+  },
+  "second-factor-exists": {
+    status: 409,
+    title: "Second Factor Exists",
+    detail: "The account already has an authenticator app. Remove it first.",
+  },
+  "no-second-factor": {
+    status: 409,
+    title: "No Second Factor",
+    detail: "The account has no authenticator app. Add one first.",
+  },
   "passkey-failed": {
     status: 401,
     title: "Unauthorized",

@@ -35,6 +35,7 @@ import {
   readPodcastQuery,
   readRemovalsQuery,
 } from "./api/queries.ts";
+import { createSecondFactorHandlers } from "./api/second-factor.ts";
 import type { Services } from "./api/services.ts";
 import { createSubscriptionHandlers } from "./api/subscriptions.ts";
 import { gpodderRoutes } from "./apps/gpodder/routes.ts";
@@ -289,6 +290,8 @@ function accountRoutes(services: Services): Route[] {
     route("GET", "/v1/passkeys/:id", { access: "account", run: credentials.get("passkey") }),
     route("DELETE", "/v1/passkeys/:id", { access: "account", run: credentials.revoke("passkey") }),
 
+    ...secondFactorRoutes(services.accounts, signatures, services),
+
     route("GET", "/v1/identities", { access: "account", query, run: credentials.list("linked-user") }),
     route("GET", "/v1/identities/:id", { access: "account", run: credentials.get("linked-user") }),
     route("DELETE", "/v1/identities/:id", { access: "account", run: credentials.revoke("linked-user") }),
@@ -303,6 +306,21 @@ function accountRoutes(services: Services): Route[] {
   ];
 }
 
+function secondFactorRoutes(accounts: Accounts, signatures: Signatures, services: Services): Route[] {
+  const secondFactor = createSecondFactorHandlers(accounts, signatures, services);
+  const body = { maxBytes: MAX_SMALL_DOCUMENT_BYTES };
+  return [
+    route("GET", "/v1/second-factor", { access: "account", run: secondFactor.get }),
+    route("POST", "/v1/second-factor", { access: "account", body, run: secondFactor.add }),
+    route("DELETE", "/v1/second-factor", { access: "account", run: secondFactor.remove }),
+    route("GET", "/v1/second-factor/enrollment", { access: "account", run: secondFactor.enrollment }),
+    route("POST", "/v1/second-factor/recovery-codes", {
+      access: "account",
+      run: secondFactor.replaceRecoveryCodes,
+    }),
+  ];
+}
+
 function administrationRoutes(accounts: Accounts, administration: Administration, services: Services): Route[] {
   const others = createAdministrationHandlers(accounts, administration, services);
   const invitations = createInvitationHandlers(accounts, administration, services);
@@ -313,6 +331,7 @@ function administrationRoutes(accounts: Accounts, administration: Administration
     route("GET", "/v1/accounts/:account", { access: "admin", run: others.get }),
     route("PATCH", "/v1/accounts/:account", { access: "admin", body, run: others.change }),
     route("DELETE", "/v1/accounts/:account", { access: "admin", run: others.delete }),
+    route("DELETE", "/v1/accounts/:account/second-factor", { access: "admin", run: others.resetSecondFactor }),
     route("POST", "/v1/accounts/:account/reset-links", { access: "admin", run: others.createResetLink }),
 
     route("GET", "/v1/invitations", { access: "admin", query, run: invitations.list }),

@@ -64,6 +64,8 @@ export interface Person extends SignedIn {
   readonly items: Map<string, string>;
   /** What a browser returns for a new passkey. */
   readonly newPasskey: () => Promise<object>;
+  /** What the page sends to add an authenticator app. */
+  readonly newSecondFactor: () => Promise<object>;
 }
 
 /** Contained in everything that belongs to this person, and in nothing else. */
@@ -275,6 +277,20 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   },
   "/v1/passkey-options/sign-in": { GET: { access: "open", status: 200 } },
   "/v1/passkey-options/registration": { GET: { access: "account", status: 200 } },
+  "/v1/second-factor": {
+    GET: { access: "account", status: 200 },
+    POST: {
+      access: "account",
+      status: 201,
+      body: async ({ newSecondFactor }) => document("second-factor", await newSecondFactor()),
+      // From now on the password is not enough.
+      restore: again,
+    },
+    DELETE: { access: "account", status: 204 },
+  },
+  "/v1/second-factor/enrollment": { GET: { access: "account", status: 200 } },
+  // Nobody here has a second factor.
+  "/v1/second-factor/recovery-codes": { POST: { access: "account", status: 409 } },
   "/v1/identities": { GET: { access: "account", status: 200 }, POST: { access: "account", status: 200 } },
   "/v1/identities/:id": {
     GET: { access: "account", status: 200 },
@@ -300,6 +316,7 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     PATCH: { access: "admin", status: 200, body: () => document("account", { disabled: true }) },
     DELETE: { access: "admin", status: 204 },
   },
+  "/v1/accounts/:account/second-factor": { DELETE: { access: "admin", status: 204 } },
   "/v1/accounts/:account/reset-links": { POST: { access: "admin", status: 201 } },
   "/v1/invitations": {
     GET: { access: "admin", status: 200 },

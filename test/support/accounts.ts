@@ -64,7 +64,8 @@ export async function createAccount(
   const account = { name, issuer: "", passwordHash: hash, isCreatedByOperator: false, invitationHash: undefined };
   const user = await store.create(randomInt(2, 2 ** 48 - 1), account, at);
   if (typeof user === "string") throw new Error(user);
-  const issued = await new Accounts(store, { signUp: false }).openSession({ user }, { passwordHash: hash }, label, at);
+  const proof = { password: { passwordHash: hash } };
+  const issued = await new Accounts(store, { signUp: false }).openSession({ user }, proof, label, at);
   if (isAccountRefusal(issued)) throw new Error(issued.reason);
   return { user, name, password, session: issued.secret, cookie: `earmark=${issued.secret}` };
 }

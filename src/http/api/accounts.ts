@@ -1,7 +1,7 @@
 import type { IssuedCredential } from "../../accounts/account-store.ts";
 import { type Accounts, SESSION_MS } from "../../accounts/accounts.ts";
 import type { Passkeys } from "../../accounts/passkeys.ts";
-import { isAccountRefusal } from "../../accounts/refusals.ts";
+import { type AccountRefusal, isAccountRefusal } from "../../accounts/refusals.ts";
 import { failure } from "../../errors/catalog.ts";
 import { writeOne } from "../../jsonapi/document.ts";
 import { writeCookie } from "../auth/cookies.ts";
@@ -16,6 +16,9 @@ import { credentialResource, ownAccountResource, readSignIn, readSignUp } from "
 import { readPasswordReset } from "./documents/administration.ts";
 import { ownAccountOf } from "./me.ts";
 import type { Services } from "./services.ts";
+
+/** Refusals of sign-ins whose name and password, as far as they were checked, were right. */
+const NO_FAILED_GUESS: readonly AccountRefusal["reason"][] = ["too-often", "disabled", "second-factor-required"];
 
 /** Handlers that sign up and sign in. */
 export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, services: Services) {
@@ -50,7 +53,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
 
     async signIn({ request, response, maxBytes }: Call): Promise<void> {
       const credentials = readSignIn(await readJson(request, response, maxBytes));
-      const { address, ...client } = clientOf(request);
+      const client = clientOf(request);
       const issued =
         credentials.kind === "passkey"
           ? await passkeys.signIn(
@@ -59,8 +62,7 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
             )
           : await accounts.signIn({ ...credentials, ...client }, clock());
       if (isAccountRefusal(issued)) {
-        if (issued.reason !== "too-often" && issued.reason !== "disabled")
-          logFailedSignIn(request, readPeer, credentials.kind);
+        if (!NO_FAILED_GUESS.includes(issued.reason)) logFailedSignIn(request, readPeer, credentials.kind);
         const failed = failure("passkey-failed");
         throw toFailure(
           issued,
@@ -74,7 +76,10 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
     async resetPassword({ request, response, maxBytes }: Call): Promise<void> {
       const wanted = readPasswordReset(await readJson(request, response, maxBytes));
       const issued = await accounts.resetPassword({ ...wanted, ...clientOf(request) }, clock());
-      if (isAccountRefusal(issued)) throw toFailure(issued);
+      if (isAccountRefusal(issued)) {
+        if (issued.reason === "wrong-code") logFailedSignIn(request, readPeer, "password");
+        throw toFailure(issued);
+      }
       hub.recheck(issued.credential.user);
       respondSignedIn(request, response, issued);
     },

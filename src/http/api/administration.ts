@@ -65,6 +65,15 @@ export function createAdministrationHandlers(
       respondEmpty(response);
     },
 
+    async resetSecondFactor(call: Call): Promise<void> {
+      const { response, caller, params } = call;
+      requireRecentSignIn(caller, clock());
+      const user = userOf(params);
+      const refusal = await administer(call, () => accounts.secondFactor.remove(caller, clock(), user));
+      if (refusal !== undefined) throw toFailure(refusal, { gone: notFound("Account") });
+      respondEmpty(response);
+    },
+
     async createResetLink(call: Call): Promise<void> {
       const { request, response, caller, params } = call;
       const issued = await administer(call, () => administration.createResetLink(caller, userOf(params), clock()));

@@ -112,6 +112,15 @@ suite("passkeys", () => {
     assert.equal(codeOf(await addWith(server, Cookie, creation)), "invalid-passkey");
   });
 
+  test("passkeys: an account with an authenticator app → signs in without a code", async () => {
+    const { user, Cookie } = await newUser(server);
+    const { authenticator } = await newPasskey(server, Cookie);
+    const added = { secret: "GEZDGNBVGY3TQOJQ", step: 1, latest: 1, recoveryHashes: [], keepSession: undefined };
+    assert.equal(await server.store.accounts.secondFactors.add(asUser(user), added, server.now()), "added");
+    const response = authenticator.use({ challenge: await challengeOf(server), ...SITE });
+    assert.equal((await signInWith(server, response)).status, 201);
+  });
+
   test("passkeys: two requests with the same response at once → one session", async () => {
     const { Cookie } = await newUser(server);
     const { authenticator } = await newPasskey(server, Cookie);

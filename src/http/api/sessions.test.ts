@@ -14,8 +14,9 @@ import {
   titleOf,
 } from "../../../test/support/http-accounts.ts";
 import { newId } from "../../../test/support/server.ts";
-import { hashSecret, SESSION_MS } from "../../accounts/accounts.ts";
+import { SESSION_MS } from "../../accounts/accounts.ts";
 import { asUser } from "../../accounts/caller.ts";
+import { hashSecret } from "../../accounts/hash-secret.ts";
 
 const IDLE_MS = 14 * 24 * 60 * 60_000;
 

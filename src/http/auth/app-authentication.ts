@@ -135,8 +135,9 @@ function badRequest(reason: string): RequestFailure {
 }
 
 function toVerified({ account: { user, createdAt }, token, credentialVersion }: AppUser): VerifiedUser {
-  const withPassword = { credential: undefined, credentialHash: undefined, passwordHash: credentialVersion };
-  return toUser(token) ?? { user, authenticatedAt: createdAt, ...withPassword };
+  const withPassword = { passwordHash: credentialVersion, hasPasswordOnly: true };
+  const verified = { user, authenticatedAt: createdAt, credential: undefined, credentialHash: undefined };
+  return toUser(token) ?? { ...verified, ...withPassword };
 }
 
 /** Undefined if the request has only a session. Throws if it has neither, or its credentials are invalid. */
@@ -158,6 +159,7 @@ async function readUser(
     const user = await signIn.withPassword({ ...credentials, networks }, at);
     if (!isAccountRefusal(user)) return user;
     if (user.reason === "too-often") throw failure("too-many-attempts", retryAfter(user.waitMs));
+    if (user.reason === "second-factor-required") throw failure("second-factor-required");
     if (user.reason !== "disabled") logFailedSignIn(request, readPeer, "app");
     throw failure("invalid-credentials");
   }

@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import { NOBODY } from "../../accounts/account-store.ts";
-import { hashSecret } from "../../accounts/accounts.ts";
 import type { Administration } from "../../accounts/administration.ts";
 import { isActiveAdmin } from "../../accounts/administration-store.ts";
 import { type Actor, type Author, asUser, BY_PAGE, type UserId } from "../../accounts/caller.ts";
+import { hashSecret } from "../../accounts/hash-secret.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import { type MonotonicClock, type Rate, RateLimiter } from "../../accounts/rate-limits.ts";
 import { failure } from "../../errors/catalog.ts";
@@ -74,11 +74,14 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
       throw failure("rate-limited", { limit: rate.perMinute, unit: `${what} per minute`, ...retryAfter(wait) });
   };
 
-  /** Throws unless the user is an administrator. */
+  /** Throws unless the user is an administrator, with a second factor if one is required. */
   const requireAdmin = async (request: IncomingMessage, user: UserId): Promise<Actor> => {
-    const account = await accounts.get(user);
-    if (account === undefined) throw failure("invalid-credentials");
+    const found = await accounts.store.get(user);
+    if (found === undefined) throw failure("invalid-credentials");
+    const { account } = found;
     if (!isActiveAdmin(account)) throw failure("admin-required");
+    if (config.requireSecondFactor === "admins" && !(await accounts.hasSecondFactor(found)))
+      throw failure("second-factor-setup-required");
     return { name: referenceOf(account), address: readPeer(request).address };
   };
 

@@ -1,5 +1,5 @@
 import type { ClientAuth, Configuration, CustomFetch } from "openid-client";
-import { hashSecret } from "../../accounts/accounts.ts";
+import { hashSecret } from "../../accounts/hash-secret.ts";
 import type { OidcUser } from "../../accounts/linked-users.ts";
 import type { OidcConfig, OidcLoginConfig } from "../../config/config.ts";
 import { failure, RequestFailure } from "../../errors/catalog.ts";

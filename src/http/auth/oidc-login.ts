@@ -63,7 +63,7 @@ export function createOidcLoginHandlers(
     // Without a link the account belongs to that user, and has no password.
     const issued = await accounts.openSession(
       found.account,
-      found.linkHash === undefined ? { passwordHash: "" } : { credentialHash: found.linkHash },
+      found.linkHash === undefined ? { password: { passwordHash: "" } } : { credentialHash: found.linkHash },
       userAgentOf(request),
       clock(),
     );

@@ -48,6 +48,9 @@ function usualFailure(refusal: AccountRefusal): RequestFailure {
       return failure("name-taken", { source: { pointer: "/data/attributes/name" } });
     case "invalid-invitation":
       return failure("invalid-invitation", { source: { pointer: "/data/attributes/invitation" } });
+    case "second-factor-required":
+    case "second-factor-exists":
+    case "no-second-factor":
     case "no-password":
     case "last-admin":
     case "identity-taken":
@@ -55,6 +58,10 @@ function usualFailure(refusal: AccountRefusal): RequestFailure {
       return failure(refusal.reason);
     case "invalid-passkey":
       return failure("invalid-passkey", { source: { pointer: "/data/attributes/passkey" } });
+    case "wrong-code":
+      return failure("one-time-code-failed");
+    case "invalid-ticket":
+      return failure("invalid-ticket", { source: { pointer: "/data/attributes/ticket" } });
     case "full":
       return tooMany(refusal.credential);
     case "gone":
@@ -92,6 +99,8 @@ export const INVALID_ATTRIBUTE_CODES = {
   label: "invalid-label",
   invitation: "invalid-attribute",
   link: "invalid-attribute",
+  one_time_code: "invalid-attribute",
+  ticket: "invalid-attribute",
   note: "invalid-attribute",
   revoke_tokens: "invalid-attribute",
   follow_moves: "invalid-attribute",

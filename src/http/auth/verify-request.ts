@@ -13,7 +13,7 @@ import type { ReadProxyUser } from "./proxy-user.ts";
 /** The user of a request, and what every write checks again. */
 export type VerifiedUser = Pick<
   Principal,
-  "user" | "credential" | "credentialHash" | "passwordHash" | "authenticatedAt"
+  "user" | "credential" | "credentialHash" | "passwordHash" | "hasPasswordOnly" | "authenticatedAt"
 >;
 
 /** Undefined if the credential is invalid. Throws if there is none, or another error says more. */

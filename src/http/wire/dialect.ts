@@ -45,6 +45,8 @@ function createAppDialect(app: NonNullable<Dialect["app"]>): Dialect {
 const APP_MESSAGES: { readonly [Code in ErrorCode]?: string } = {
   unauthenticated: "Authentication required: send a user name and a password or token.",
   "invalid-credentials": "Invalid user name, password or token.",
+  "second-factor-required":
+    "This account has an authenticator app, so apps cannot use its password. Create a token for the app in the web interface, and use it instead of the password.",
   "body-missing": "Missing request body.",
   "database-unavailable": "The database is unavailable. Try again.",
 };

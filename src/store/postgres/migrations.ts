@@ -414,10 +414,13 @@ export const MIGRATIONS: readonly string[] = [
   alter table earmark.episode_actions add column published_at bigint;
   alter table earmark.lists add column titles_sequence bigint not null default 0;
   `,
-  // The latest episode of a podcast, and why feeds fail: all are read again.
+  // The latest episode of a podcast, and why feeds fail: all are read again. Authenticator apps.
   `
   alter table earmark.podcasts add column latest_episode_at bigint not null default 0;
   update earmark.podcasts set etag = null, last_modified = null, next_at = not_before,
     failure = case failure when 'missing' then 'not-found' when 'other' then 'unknown' else failure end;
+
+  alter table earmark.accounts add column totp_secret text;
+  alter table earmark.accounts add column totp_step bigint not null default 0;
   `,
 ];

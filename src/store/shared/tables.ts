@@ -134,6 +134,8 @@ export const TABLES: readonly Table[] = [
       ["is_admin", "number"],
       ["disabled_at", "number"],
       ["seen_at", "number"],
+      ["totp_secret", "text"],
+      ["totp_step", "number"],
     ],
     keyColumns: 1,
     deletion: "at-once",

@@ -16,16 +16,17 @@ export function* checkAccess(user: UserId, callers: readonly Caller[]): Work<Acc
   const needsAccount = callers.some(({ passwordHash, requiresAdmin }) => passwordHash !== undefined || requiresAdmin);
   const [account, credentials] = yield* together(
     needsAccount
-      ? get<{ password: string; is_admin: number }>(
-          "select password, is_admin from earmark.accounts where user_id = $1 and disabled_at = 0 for share",
+      ? get<{ password: string; is_admin: number; totp_secret: string | null }>(
+          "select password, is_admin, totp_secret from earmark.accounts where user_id = $1 and disabled_at = 0 for share",
           user,
         )
       : nothing(),
     together(...hashes.map((hash) => readExpiry(user, hash))),
   );
-  return ({ credentialHash, passwordHash, requiresAdmin }, at) => {
+  return ({ credentialHash, passwordHash, hasPasswordOnly, requiresAdmin }, at) => {
     if (requiresAdmin === true && account?.is_admin !== 1) return false;
     if (passwordHash !== undefined && passwordHash !== account?.password) return false;
+    if (hasPasswordOnly === true && account?.totp_secret !== null) return false;
     return credentialHash === undefined || (credentials[hashes.indexOf(credentialHash)] ?? 0) > at;
   };
 }

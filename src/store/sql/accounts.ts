@@ -49,6 +49,7 @@ import {
   USER_OF_CREDENTIAL,
 } from "./credentials.ts";
 import { deleteLinks } from "./links.ts";
+import { SECOND_FACTOR_WRITES, SqlSecondFactors } from "./second-factors.ts";
 
 /** Pause between two steps of an erasure. Another process, which polls for the lock every millisecond, gets it then. */
 const ERASING_PAUSE_MS = 3;
@@ -153,6 +154,7 @@ function* erase(user: UserId): Work<{ readonly isDone: boolean; readonly podcast
 
 export const ACCOUNT_WRITES = {
   ...CREDENTIAL_WRITES,
+  ...SECOND_FACTOR_WRITES,
   createAccount: write({ user: (user: UserId) => user }, ({ at }, user: UserId, account: NewAccount) =>
     createAccount(at, user, account),
   ),
@@ -199,10 +201,14 @@ const REPLACE_RATE_LIMIT: Sql = {
 function* readAccount(user: UserId): Work<StoredAccount | undefined> {
   const sql = `select ${ACCOUNT_COLUMNS}, password from earmark.accounts a where user_id = $1`;
   const row = yield* get<AccountRow & { password: string }>(sql, user);
-  return row && { account: toAccount(row), passwordHash: row.password };
+  if (row === undefined) return undefined;
+  const { password, totp_secret } = row;
+  const secondFactor = totp_secret === null ? {} : { totpSecret: totp_secret };
+  return { account: toAccount(row), passwordHash: password, ...secondFactor };
 }
 
 export class SqlAccounts implements AccountStore {
+  readonly secondFactors: SqlSecondFactors;
   readonly sharedRateLimits: SharedRateLimits | undefined;
   readonly #database: Database<typeof ACCOUNT_WRITES>;
   readonly #erasePodcasts: (ids: readonly string[]) => Promise<void>;
@@ -215,6 +221,7 @@ export class SqlAccounts implements AccountStore {
   /** `erasePodcasts` erases those of these podcasts that have no subscriber. */
   constructor(database: Database<typeof ACCOUNT_WRITES>, erasePodcasts: (ids: readonly string[]) => Promise<void>) {
     this.#database = database;
+    this.secondFactors = new SqlSecondFactors(database);
     this.#erasePodcasts = erasePodcasts;
     this.sharedRateLimits = database.engine === "postgres" ? this.#createSharedRateLimits() : undefined;
   }

@@ -28,8 +28,9 @@ export interface AccountRow {
   readonly created_at: number;
   readonly is_admin: number;
   readonly disabled_at: number;
+  readonly totp_secret: string | null;
 }
-export const ACCOUNT_COLUMNS = "a.user_id, name, issuer, created_at, is_admin, disabled_at";
+export const ACCOUNT_COLUMNS = "a.user_id, name, issuer, created_at, is_admin, disabled_at, totp_secret";
 
 export function toAccount(row: AccountRow): Account {
   return {
@@ -146,6 +147,7 @@ function* readSummary(user: UserId): Work<AccountSummary | undefined> {
   const counted = yield* get<{ n: number }>(COUNT_ROWS, user);
   return {
     ...toAccount(row),
+    hasSecondFactor: row.totp_secret !== null,
     seenAt: toDate(row.seen_at),
     subscriptions: row.total ?? 0,
     rows: Math.min(MAX_ROWS, counted?.n ?? 0),

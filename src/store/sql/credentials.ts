@@ -112,6 +112,13 @@ export function* listCredentials(user: UserId, kind: CredentialKind): Work<Crede
   return rows.map(toCredential);
 }
 
+/** False if there is another credential with this hash. */
+export function* insertCredential(credential: Credential, hash: string): Work<boolean> {
+  if (!(yield* has(CLAIM, bytesOf(hash), credential.user))) return false;
+  yield* insert("credentials", toRow(credential, hash));
+  return true;
+}
+
 /** Deletes the user's credentials that match a condition, whose first value is `$2`. Returns their number. */
 export function* deleteCredentials(
   user: UserId,
@@ -178,10 +185,13 @@ export function* deleteExpired(now: number): Work<void> {
 export const CREDENTIAL_WRITES = {
   addCredential: write(
     { locks: "account", user: ({ credential }: NewCredential) => credential.user },
-    function* ({ caller, at }, { credential, hash, passwordHash }: NewCredential) {
+    function* ({ caller, at }, { credential, hash, password }: NewCredential) {
       const { user, kind } = credential;
       const [account, counted] = yield* together(
-        get<{ password: string }>("select password from earmark.accounts where user_id = $1 and disabled_at = 0", user),
+        get<{ password: string; totp_secret: string | null }>(
+          "select password, totp_secret from earmark.accounts where user_id = $1 and disabled_at = 0",
+          user,
+        ),
         get<{ n: number }>(
           "select count(*) as n from earmark.credentials where user_id = $1 and kind = $2",
           user,
@@ -189,13 +199,15 @@ export const CREDENTIAL_WRITES = {
         ),
       );
       if (user !== NOBODY && account === undefined) return "gone";
-      if (passwordHash !== undefined && account?.password !== passwordHash) return "gone";
+      if (password !== undefined) {
+        const { passwordHash, totpSecret = null } = password;
+        if (account?.password !== passwordHash || account.totp_secret !== totpSecret) return "gone";
+      }
       const { max, evictsOldest } = rulesOf(kind);
       const excess = (counted?.n ?? 0) - max + 1;
       if (excess > 0 && !evictsOldest) return "full";
       if (excess > 0) yield* deleteLeastUsed(user, kind, excess);
-      if (!(yield* has(CLAIM, bytesOf(hash), user))) return "gone";
-      yield* insert("credentials", toRow(credential, hash));
+      if (!(yield* insertCredential(credential, hash))) return "gone";
       yield* recordSignIn(credential);
       yield* logCredential("created", credential, caller.actor, at);
       return "added";

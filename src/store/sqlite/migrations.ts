@@ -27,7 +27,8 @@
  * `subscribers` has the users of these feeds, once they are known: a row is added after its subscription, and removed with
  * it. If a feed is there, its podcast is too.
  * `accounts.is_admin` is 1 for administrators, `disabled_at` is 0 unless the account is disabled, and `seen_at` is the day
- * of the last request. `audit_log` names accounts instead of referring to them, so that it outlives them.
+ * of the last request. `totp_secret` is that of the authenticator app, if there is one, and `totp_step` the step of the last
+ * code that was used. `audit_log` names accounts instead of referring to them, so that it outlives them.
  *
  * A deleted account's list is erased in steps, from the highest sequence number down. Until that is done, `erasures` has
  * the highest sequence number that is not yet erased.
@@ -422,10 +423,13 @@ export const MIGRATIONS: readonly string[] = [
   alter table episode_actions add column published_at integer;
   alter table lists add column titles_sequence integer not null default 0;
   `,
-  // The latest episode of a podcast, and why feeds fail: all are read again.
+  // The latest episode of a podcast, and why feeds fail: all are read again. Authenticator apps.
   `
   alter table podcasts add column latest_episode_at integer not null default 0;
   update podcasts set etag = null, last_modified = null, next_at = not_before,
     failure = case failure when 'missing' then 'not-found' when 'other' then 'unknown' else failure end;
+
+  alter table accounts add column totp_secret text;
+  alter table accounts add column totp_step integer not null default 0;
   `,
 ];

@@ -99,20 +99,24 @@ export function describeAccountChanges(context: AccountsContext): void {
     test("passwords: an old one → no session", async () => {
       const { user, passwordHash } = await newAccount();
       const session = () => credential(user, { kind: "session" });
-      assert.equal(await accounts.addCredential(SERVER, { ...session(), passwordHash: "wrong" }), "gone");
-      assert.equal(await accounts.addCredential(SERVER, { ...session(), passwordHash: "" }), "gone");
-      assert.equal(await accounts.addCredential(SERVER, { ...session(), passwordHash }), "added");
+      assert.equal(await accounts.addCredential(SERVER, { ...session(), password: { passwordHash: "wrong" } }), "gone");
+      assert.equal(await accounts.addCredential(SERVER, { ...session(), password: { passwordHash: "" } }), "gone");
+      assert.equal(await accounts.addCredential(SERVER, { ...session(), password: { passwordHash } }), "added");
       await accounts.setPassword(asUser(user), { passwordHash: "new" }, NOW);
-      assert.equal(await accounts.addCredential(SERVER, { ...session(), passwordHash }), "gone");
+      assert.equal(await accounts.addCredential(SERVER, { ...session(), password: { passwordHash } }), "gone");
       assert.equal((await accounts.listCredentials(user, "session")).length, 0);
-      assert.equal(await accounts.addCredential(SERVER, { ...session(), passwordHash: "new" }), "added");
-      assert.equal(await accounts.addCredential(SERVER, { ...credential(newUser()), passwordHash: "" }), "gone");
+      assert.equal(await accounts.addCredential(SERVER, { ...session(), password: { passwordHash: "new" } }), "added");
+      assert.equal(
+        await accounts.addCredential(SERVER, { ...credential(newUser()), password: { passwordHash: "" } }),
+        "gone",
+      );
     });
 
     test("passwords: changed while users sign in → no session with the old one remains", async () => {
       for (let round = 0; round < 5; round += 1) {
         const { user, passwordHash } = await newAccount();
-        const open = () => accounts.addCredential(SERVER, { ...credential(user, { kind: "session" }), passwordHash });
+        const open = () =>
+          accounts.addCredential(SERVER, { ...credential(user, { kind: "session" }), password: { passwordHash } });
         const earlier = Promise.all(times(10, open));
         const changed = accounts.setPassword(asUser(user), { passwordHash: "new" }, NOW);
         const outcomes = [...(await Promise.all(times(10, open))), ...(await earlier)];

@@ -10,9 +10,9 @@ import {
   type NewCredential,
   NOBODY,
 } from "../../accounts/account-store.ts";
-import { hashSecret } from "../../accounts/accounts.ts";
 import type { AdministrationStore } from "../../accounts/administration-store.ts";
 import { AccessRevoked, asUser, type UserId } from "../../accounts/caller.ts";
+import { hashSecret } from "../../accounts/hash-secret.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { Addition } from "../../lists/subscription.ts";
 

@@ -3,14 +3,16 @@ import { randomUUID } from "node:crypto";
 import { after, describe } from "node:test";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { addTo, removeFrom } from "../../../test/support/lists.ts";
-import { Accounts, hashSecret } from "../../accounts/accounts.ts";
+import { Accounts } from "../../accounts/accounts.ts";
 import { Administration } from "../../accounts/administration.ts";
 import { AccessRevoked, asUser, type UserId } from "../../accounts/caller.ts";
+import { hashSecret } from "../../accounts/hash-secret.ts";
 import type { Store } from "../shared/contract.ts";
 
 import { describeAccountChanges } from "./accounts-changes.suite.ts";
 import { describeCreation } from "./accounts-creation.suite.ts";
 import { describeCredentials } from "./accounts-credentials.suite.ts";
+import { describeSecondFactors } from "./accounts-second-factors.suite.ts";
 import {
   addition,
   additions,
@@ -124,6 +126,7 @@ export async function describeAccounts(engine: string, open: () => Promise<Store
     describeCreation(context);
     describeAccountChanges(context);
     describeCredentials(context);
+    describeSecondFactors(context);
     describeAdministration(context);
   });
 }

@@ -82,7 +82,7 @@ export function describeAdministration(context: AccountsContext): void {
 
     test("administration: an account → counts of its own data", async () => {
       const { account } = await newAccountWithData();
-      const summary = { ...account, ...MEMBER, seenAt: undefined, subscriptions: 17, rows: 20 };
+      const summary = { ...account, ...MEMBER, hasSecondFactor: false, seenAt: undefined, subscriptions: 17, rows: 20 };
       const { passwordHash: _, ...expected } = { passwordHash: "", ...summary };
       assert.deepEqual(await administration.get(account.user), expected);
       assert.equal(await administration.get(newUser()), undefined);

@@ -1,4 +1,5 @@
 import type { Account, Credential, Scope } from "../../../accounts/account-store.ts";
+import type { UserId } from "../../../accounts/caller.ts";
 import type { UserManagedKind } from "../../../accounts/credential-kinds.ts";
 import type { AppLogin } from "../../../apps/logins.ts";
 import { failure, type RequestFailure } from "../../../errors/catalog.ts";
@@ -34,7 +35,12 @@ export const MAX_PASSWORD_TEXT = 512;
 
 /** A name and a password, or what the browser returned for a passkey. */
 type SignInCredentials =
-  | { readonly kind: "password"; readonly name: string; readonly password: string }
+  | {
+      readonly kind: "password";
+      readonly name: string;
+      readonly password: string;
+      readonly oneTimeCode: string | undefined;
+    }
   | { readonly kind: "passkey"; readonly passkey: object };
 
 export function readSignIn(document: unknown): SignInCredentials {
@@ -44,6 +50,38 @@ export function readSignIn(document: unknown): SignInCredentials {
     kind: "password",
     name: readText(attributes, "name", MAX_NAME_TEXT),
     password: readText(attributes, "password", MAX_PASSWORD_TEXT),
+    oneTimeCode: readOneTimeCode(attributes),
+  };
+}
+
+/** Of an authenticator app or for recovery. Which of the two, and whether it can be one, is checked when it is used. */
+export function readOneTimeCode(attributes: Attributes): string | undefined {
+  return attributes["one_time_code"] === undefined ? undefined : readText(attributes, "one_time_code", 64);
+}
+
+/** The ticket of an enrollment, and the first code of the app. */
+export function readNewSecondFactor(document: unknown): { ticket: string; oneTimeCode: string } {
+  const attributes = readAttributes(document, "second-factor");
+  return { ticket: readText(attributes, "ticket", 512), oneTimeCode: readText(attributes, "one_time_code", 64) };
+}
+
+/** `recoveryCodes` are in the response that creates them only. */
+export function secondFactorResource(
+  user: UserId,
+  state: { readonly isEnabled: boolean; readonly isRequired: boolean; readonly recoveryCodesLeft: number },
+  basePath: string,
+  recoveryCodes?: readonly string[],
+): Resource {
+  return {
+    type: "second-factor",
+    id: String(user),
+    attributes: {
+      enabled: state.isEnabled,
+      required: state.isRequired,
+      recovery_codes_left: state.recoveryCodesLeft,
+      ...(recoveryCodes === undefined ? {} : { recovery_codes: recoveryCodes }),
+    },
+    links: { self: `${basePath}/v1/second-factor` },
   };
 }
 

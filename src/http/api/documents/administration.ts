@@ -8,17 +8,21 @@ import {
   type RequestedPassword,
   readExpiry,
   readFlag,
+  readOneTimeCode,
   readText,
   roleOf,
   validateLabel,
 } from "./accounts.ts";
 
-export function readPasswordReset(document: unknown): RequestedPassword & { readonly link: string } {
+export function readPasswordReset(
+  document: unknown,
+): RequestedPassword & { readonly link: string; readonly oneTimeCode: string | undefined } {
   const attributes = readAttributes(document, "password-reset");
   return {
     link: readText(attributes, "link", 256),
     password: readText(attributes, "password", MAX_PASSWORD_TEXT),
     revokesTokens: readFlag(attributes, "revoke_tokens") ?? false,
+    oneTimeCode: readOneTimeCode(attributes),
   };
 }
 
@@ -55,6 +59,7 @@ export function accountResource(account: AccountSummary, basePath: string): Reso
       name,
       issuer: issuer === "" ? null : issuer,
       role: roleOf(account),
+      second_factor: account.hasSecondFactor,
       created_at: toTimestamp(createdAt),
       disabled_at: toTimestamp(disabledAt),
       last_seen_on: seenAt?.toISOString().slice(0, 10) ?? null,

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type Accounts, hashSecret } from "../../../accounts/accounts.ts";
+import type { Accounts } from "../../../accounts/accounts.ts";
 import { Attempts } from "../../../accounts/attempts.ts";
+import { hashSecret } from "../../../accounts/hash-secret.ts";
 import { isAccountRefusal } from "../../../accounts/refusals.ts";
 import { readPollToken, startAppLogin } from "../../../apps/logins.ts";
 import { failure } from "../../../errors/catalog.ts";
