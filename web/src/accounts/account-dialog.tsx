@@ -8,10 +8,13 @@ import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { format, useWords } from "../words/index.ts";
 import { LinkDialog } from "./link-dialog.tsx";
+import { OneTimeCodeField, useOneTimeCode } from "./one-time-code.tsx";
 
-const ACTIONS = ["resetPassword", "promote", "demote", "enable", "disable", "delete"] as const;
+const ACTIONS = ["resetPassword", "resetSecondFactor", "promote", "demote", "enable", "disable", "delete"] as const;
 type Action = (typeof ACTIONS)[number];
-const DANGEROUS: readonly Action[] = ["demote", "disable", "delete"];
+const DANGEROUS: readonly Action[] = ["resetSecondFactor", "demote", "disable", "delete"];
+/** The server requires a recent sign-in for these, since a browser may have been left open. */
+const NEEDS_SIGN_IN: readonly Action[] = ["resetSecondFactor", "delete"];
 
 interface AccountDialogProps {
   readonly admin: AdminClient;
@@ -26,6 +29,7 @@ export function AccountDialog({ admin, account, onChange, onClose }: AccountDial
   const [action, setAction] = useState<Action | undefined>(undefined);
   const [link, setLink] = useState<NewLink | undefined>(undefined);
   const [password, setPassword] = useState("");
+  const code = useOneTimeCode();
   const me = currentUser.value;
   // Otherwise an identity provider or a proxy signs the administrator in.
   const hasPassword = me?.issuer === null && me.credential !== null;
@@ -50,16 +54,16 @@ export function AccountDialog({ admin, account, onChange, onClose }: AccountDial
       </Dialog>
     );
   }
-  const confirm = async () => {
+  const needsSignIn = NEEDS_SIGN_IN.includes(action) && hasPassword;
+  const apply = async (oneTimeCode: string | undefined) => {
     if (action === "resetPassword") {
       setLink(await admin.createResetLink(account.id));
       return onChange();
     }
-    if (action === "delete") {
-      // The server requires a recent sign-in, since a browser may have been left open.
-      if (me !== undefined && hasPassword) await anonymousClient.signIn({ name: me.name, password });
-      await admin.deleteAccount(account.id);
-    } else await admin.changeAccount(account.id, CHANGES[action]);
+    if (me !== undefined && needsSignIn) await anonymousClient.signIn({ name: me.name, password, oneTimeCode });
+    if (action === "delete") await admin.deleteAccount(account.id);
+    else if (action === "resetSecondFactor") await admin.resetSecondFactor(account.id);
+    else await admin.changeAccount(account.id, CHANGES[action]);
     showNotice(action === "delete" ? format(words.deleted, { name }) : format(words.changed, { name }));
     onClose();
     onChange();
@@ -71,10 +75,10 @@ export function AccountDialog({ admin, account, onChange, onClose }: AccountDial
       action={words[action]}
       isHarmless={!DANGEROUS.includes(action)}
       explain={(cause) => explainError(cause, words.errors)}
-      onConfirm={confirm}
+      onConfirm={() => code.ask(apply)}
       onClose={onClose}
     >
-      {action === "delete" && hasPassword && (
+      {needsSignIn && (
         <Field
           label={words.yourPassword}
           type="password"
@@ -85,6 +89,7 @@ export function AccountDialog({ admin, account, onChange, onClose }: AccountDial
           onInput={({ currentTarget }) => setPassword(currentTarget.value)}
         />
       )}
+      <OneTimeCodeField code={code} />
     </Confirm>
   );
 }
@@ -96,8 +101,10 @@ const CHANGES = {
   disable: { disabled: true },
 } as const;
 
-function isPossible(action: Action, { role, disabledAt, issuer }: AccountSummary): boolean {
+function isPossible(action: Action, { role, disabledAt, issuer, hasSecondFactor }: AccountSummary): boolean {
   switch (action) {
+    case "resetSecondFactor":
+      return hasSecondFactor;
     case "resetPassword":
       return disabledAt === null && issuer === null;
     case "promote":

@@ -14,6 +14,8 @@ import { showNotice } from "../ui/notices.ts";
 import { Problem } from "../ui/problem.tsx";
 import { useSubmit } from "../ui/requests.ts";
 import { format, formatDay, useWords } from "../words/index.ts";
+import { isWrongCode, OneTimeCodeField, useOneTimeCode } from "./one-time-code.tsx";
+import { SecondFactor } from "./second-factor.tsx";
 import { explainFormError } from "./sign-in.tsx";
 import { Passkeys, SingleSignOn } from "./sign-in-methods.tsx";
 
@@ -53,6 +55,7 @@ export function AccountView() {
       <Devices {...devices} />
       <Tokens version={undefined} />
       {hasPassword && <ChangePassword name={me.name} />}
+      {hasPassword && <SecondFactor />}
       <Passkeys browser={describeBrowser(navigator.userAgent) ?? account.unknownBrowser} />
       <SingleSignOn issuer={me.issuer} />
       <section class="stack" aria-labelledby="data">
@@ -258,15 +261,18 @@ function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: (
   const words = useWords();
   const { account } = words;
   const [password, setPassword] = useState("");
-  const { isBusy, cause, submit } = useSubmit(async () => {
-    // The server requires a recent sign-in, since a browser may have been left open.
-    if (name !== undefined) await anonymousClient.signIn({ name, password });
-    await noRetryClient.deleteAccount();
-    await deleteLocalCopy();
-    forgetUser();
-    location.reload();
-  });
-  const error = cause === undefined ? undefined : explainFormError(cause);
+  const code = useOneTimeCode();
+  const { isBusy, cause, submit } = useSubmit(() =>
+    code.ask(async (oneTimeCode) => {
+      // The server requires a recent sign-in, since a browser may have been left open.
+      if (name !== undefined) await anonymousClient.signIn({ name, password, oneTimeCode });
+      await noRetryClient.deleteAccount();
+      await deleteLocalCopy();
+      forgetUser();
+      location.reload();
+    }),
+  );
+  const error = cause === undefined || isWrongCode(cause) ? undefined : explainFormError(cause);
   return (
     <Dialog title={account.deleteTitle} onClose={onClose}>
       <form class="stack" onSubmit={submit}>
@@ -285,6 +291,7 @@ function DeleteAccount({ name, onClose }: { name: string | undefined; onClose: (
             onInput={({ currentTarget }) => setPassword(currentTarget.value)}
           />
         )}
+        <OneTimeCodeField code={code} cause={cause} />
         <p class="buttons">
           <button type="submit" class="button danger" aria-disabled={isBusy}>
             {account.delete}

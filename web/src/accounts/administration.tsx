@@ -13,6 +13,7 @@ import { format, formatDay, useWords } from "../words/index.ts";
 import { AccountDialog } from "./account-dialog.tsx";
 import { AuditLog } from "./audit-log.tsx";
 import { Invitations } from "./invitations.tsx";
+import { signedInRequests } from "./sign-in-requests.ts";
 
 /** Without retries, like other forms. */
 const admin = createAdminClient({ url: serverUrl, fetch: fetchSignedIn, retries: 0, timeoutMs: NO_TIMEOUT });
@@ -25,12 +26,20 @@ export function AdministrationView() {
   const isAdmin = useValue(currentUser)?.role === "administrator";
   const [version, setVersion] = useState(0);
   const onChange = () => setVersion((current) => current + 1);
+  const secondFactor = useLoaded(() => (isAdmin ? signedInRequests.secondFactor() : Promise.resolve(undefined)), []);
+  if (isAdmin && secondFactor.value === undefined && secondFactor.failure === undefined) return null;
   return (
     <>
       <div class="page-head">
         <h1>{words.title}</h1>
       </div>
-      {isAdmin ? (
+      {secondFactor.value?.isRequired === true ? (
+        <ErrorMessage
+          text={words.errors["second-factor-setup-required"]}
+          action={words.setUpSecondFactor}
+          onAction={() => location.assign("#account")}
+        />
+      ) : isAdmin ? (
         <>
           <p class="muted">{words.lead}</p>
           <Accounts version={version} onChange={onChange} />

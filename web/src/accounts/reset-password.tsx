@@ -6,6 +6,7 @@ import { explainError } from "../ui/errors.ts";
 import { showNotice } from "../ui/notices.ts";
 import { useSubmit } from "../ui/requests.ts";
 import { useWords } from "../words/index.ts";
+import { isWrongCode, OneTimeCodeField, useOneTimeCode } from "./one-time-code.tsx";
 
 const CLIENT = { url: serverUrl, fetch: fetchOnce, retries: 0 };
 
@@ -14,13 +15,15 @@ export function ResetPassword({ secret, onDone }: { secret: string; onDone: () =
   const { account, resetPassword: words, administration } = useWords();
   const [password, setPassword] = useState("");
   const [revokeTokens, setRevokeTokens] = useState(false);
-  const { isBusy, error, submit } = useSubmit(
-    async () => {
-      await resetPassword(CLIENT, { secret, password, revokeTokens });
-      onDone();
-      await finishSignIn();
-      showNotice(words.done);
-    },
+  const code = useOneTimeCode();
+  const { isBusy, cause, error, submit } = useSubmit(
+    () =>
+      code.ask(async (oneTimeCode) => {
+        await resetPassword(CLIENT, { secret, password, revokeTokens, oneTimeCode });
+        onDone();
+        await finishSignIn();
+        showNotice(words.done);
+      }),
     (cause) => explainError(cause, administration.errors),
   );
   return (
@@ -31,7 +34,7 @@ export function ResetPassword({ secret, onDone }: { secret: string; onDone: () =
         <Field
           label={account.newPassword}
           hint={account.passwordHint}
-          error={error}
+          error={isWrongCode(cause) ? undefined : error}
           type="password"
           name="password"
           autocomplete="new-password"
@@ -41,6 +44,7 @@ export function ResetPassword({ secret, onDone }: { secret: string; onDone: () =
           value={password}
           onInput={({ currentTarget }) => setPassword(currentTarget.value)}
         />
+        <OneTimeCodeField code={code} cause={cause} />
         <div class="options">
           <label>
             <input

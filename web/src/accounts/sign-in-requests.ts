@@ -7,9 +7,38 @@ import { ANONYMOUS, SIGNED_IN } from "../server/server.ts";
 /** A passkey, or a link to a user of the identity provider. */
 export type SignInMethod = Omit<Credential, "kind"> & { readonly kind: "passkey" | "identity" };
 
+const SECOND_FACTOR = "/v1/second-factor";
 const PATHS = { passkey: "/v1/passkeys", identity: "/v1/identities" } as const;
 
-/** Requests for passkeys and single sign-on. Only this page needs them, so they are not part of the client. */
+export interface SecondFactorState {
+  readonly isEnabled: boolean;
+  /** An administrator must add a second factor before administering. */
+  readonly isRequired: boolean;
+  readonly recoveryCodesLeft: number;
+}
+
+interface SecondFactorDocument {
+  readonly data: {
+    readonly attributes: {
+      readonly enabled: boolean;
+      readonly required: boolean;
+      readonly recovery_codes_left: number;
+      readonly recovery_codes?: readonly string[];
+    };
+  };
+}
+
+/** What an authenticator app needs; `ticket` is sent back with its first code. */
+export interface Enrollment {
+  readonly ticket: string;
+  readonly secret: string;
+  readonly uri: string;
+}
+
+const readRecoveryCodes = (text: string) =>
+  readDocument(text, ({ data }: SecondFactorDocument) => (data.attributes.recovery_codes ?? []).map(String));
+
+/** Requests for passkeys, single sign-on and the second factor. Only this page needs them, so they are not part of the client. */
 function createSignInRequests(options: ClientOptions) {
   const send = createSend(createFetch(options), options);
   const readMethod = (resource: CredentialResource) => readCredential(resource) as unknown as SignInMethod;
@@ -35,6 +64,39 @@ function createSignInRequests(options: ClientOptions) {
 
     async signIn(passkey: object): Promise<void> {
       await sendResource(send, "/v1/sessions", "session", { passkey }, {});
+    },
+
+    async secondFactor(): Promise<SecondFactorState> {
+      return readDocument((await send(SECOND_FACTOR, {})).text, ({ data: { attributes } }: SecondFactorDocument) => ({
+        isEnabled: attributes.enabled,
+        isRequired: attributes.required,
+        recoveryCodesLeft: attributes.recovery_codes_left,
+      }));
+    },
+
+    async enrollment(): Promise<Enrollment> {
+      const { text } = await send(`${SECOND_FACTOR}/enrollment`, {});
+      return readDocument(text, ({ meta: { ticket, secret, uri } }: { readonly meta: Enrollment }) => ({
+        ticket: String(ticket),
+        secret: String(secret),
+        uri: String(uri),
+      }));
+    },
+
+    /** Resolves to the recovery codes, as the next one does. */
+    async addSecondFactor(added: { readonly ticket: string; readonly one_time_code: string }): Promise<string[]> {
+      return readRecoveryCodes(
+        (await sendResource(send, SECOND_FACTOR, "second-factor", added, { atMostOnce: true })).text,
+      );
+    },
+
+    async replaceRecoveryCodes(): Promise<string[]> {
+      const path = `${SECOND_FACTOR}/recovery-codes`;
+      return readRecoveryCodes((await send(path, { method: "POST", atMostOnce: true })).text);
+    },
+
+    async removeSecondFactor(): Promise<void> {
+      await send(SECOND_FACTOR, { method: "DELETE" });
     },
 
     async list(kind: SignInMethod["kind"]): Promise<SignInMethod[]> {

@@ -11,6 +11,7 @@ import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { useSubmit } from "../ui/requests.ts";
 import { format, formatNumber, getWords, useWords } from "../words/index.ts";
+import { isWrongCode, OneTimeCodeField, useOneTimeCode } from "./one-time-code.tsx";
 
 /** Opened by an invitation link. */
 const isInvited = /\/join$/.test(location.pathname);
@@ -119,16 +120,19 @@ function CredentialsForm({ isNew, knownName }: { isNew: boolean; knownName?: str
   const { account } = useWords();
   const [name, setName] = useState(knownName ?? "");
   const [password, setPassword] = useState("");
-  const { isBusy, cause, submit, clear } = useSubmit(async () => {
-    // Phone keyboards add a space after a word.
-    const credentials = { name: name.trim(), password };
-    if (isNew) await anonymousClient.signUp({ ...credentials, invitation: invitation || undefined });
-    else await anonymousClient.signIn(credentials);
-    isInvitationUnused = false;
-    await finishSignIn();
-    if (isNew) showNotice(format(account.welcome, { name: isolate(credentials.name) }));
-  });
-  const error = cause === undefined ? undefined : explainFormError(cause);
+  const code = useOneTimeCode();
+  const { isBusy, cause, submit, clear } = useSubmit(() =>
+    code.ask(async (oneTimeCode) => {
+      // Phone keyboards add a space after a word.
+      const credentials = { name: name.trim(), password };
+      if (isNew) await anonymousClient.signUp({ ...credentials, invitation: invitation || undefined });
+      else await anonymousClient.signIn({ ...credentials, oneTimeCode });
+      isInvitationUnused = false;
+      await finishSignIn();
+      if (isNew) showNotice(format(account.welcome, { name: isolate(credentials.name) }));
+    }),
+  );
+  const error = cause === undefined || isWrongCode(cause) ? undefined : explainFormError(cause);
   useEffect(clear, [isNew]);
 
   return (
@@ -161,6 +165,7 @@ function CredentialsForm({ isNew, knownName }: { isNew: boolean; knownName?: str
         value={password}
         onInput={({ currentTarget }) => setPassword(currentTarget.value)}
       />
+      <OneTimeCodeField code={code} cause={cause} />
       <p class="buttons">
         <button type="submit" class="button primary" aria-disabled={isBusy}>
           {isNew ? account.join : account.signIn}
