@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { ServerResponse } from "node:http";
 import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
 import { asUser, LOCAL_USER, type UserId } from "../src/accounts/caller.ts";
@@ -131,6 +132,46 @@ test("look: no answer → apps are told nothing, and it is repeated later, also 
   startLooks().start();
   await looked();
   assert.deepEqual(await poll(), { add: [target], remove: [old] });
+});
+
+test("look: publishers of one user let fetches hang → others do not wait for that", { timeout: 30_000 }, async () => {
+  const publisher = await startFeeds();
+  const looks = startLooks();
+  const held: ServerResponse[] = [];
+  users += 1;
+  const slow = users;
+  const slowUrls = Array.from({ length: 30 }, (_, index) => publisher.feed(`/slow-${index}`, { title: "T" }));
+  await subscribeTo(store, slowUrls, slow);
+  const { items } = await store.page(slow, { offset: 0, size: 100 });
+  for (const url of slowUrls)
+    publisher.pages.set(new URL(url).pathname, (_request, response) => void held.push(response));
+  const moved = items.map(({ id }, index) => {
+    const feedUrl = `${publisher.url}/slow-new-${index}`;
+    return { kind: "update", id, feedUrl, normalizedUrl: normalize(feedUrl) } as const;
+  });
+  watchers.notify = (user) => looks.notify(user);
+  await store.change(asUser(slow), moved, clock.now);
+  while (held.length === 0) await sleep(5);
+  const stories = await Promise.all(Array.from({ length: 10 }, () => startStory(publisher)));
+  for (const { user, update } of stories) await update(publisher.feed(`/new-${user}`, { title: "T" }));
+  for (const { looked } of stories) await looked();
+  assert.equal(held.length, 1, "one at a time for each user");
+  watchers.notify = () => undefined;
+  publisher.pages.clear();
+  const closed = looks.close();
+  for (const response of held) response.destroy();
+  await closed;
+});
+
+test("look: many are due at the start, of several users → all are looked at", async () => {
+  const publisher = await startFeeds();
+  const stories = await Promise.all(Array.from({ length: 12 }, () => startStory(publisher)));
+  watchers.notify = () => undefined;
+  for (const { user, update } of stories)
+    for (const move of [1, 2, 3, 4, 5, 6, 7]) await update(publisher.feed(`/new-${user}-${move}`, { title: "T" }));
+  startLooks().start();
+  for (const { looked } of stories) await looked();
+  for (const { poll } of stories) assert.equal((await poll()).remove.length, 1);
 });
 
 test("look: the server fetches no feeds → apps are told", async () => {

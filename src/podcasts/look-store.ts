@@ -10,6 +10,8 @@ export interface DueLook {
 }
 
 export interface LookStore {
-  /** Those of a user, or of all users, that are due. */
-  dueLooks(at: Date, limit: number, user?: UserId): Promise<readonly DueLook[]>;
+  /** Those of a user that are due, in the order in which they became due. */
+  dueLooks(at: Date, limit: number, user: UserId): Promise<readonly DueLook[]>;
+  /** Those who have some, in the same order. */
+  usersWithDueLooks(at: Date, limit: number): Promise<readonly UserId[]>;
 }

@@ -20,7 +20,12 @@ export interface LooksOptions {
 const COLLECT_MS = 100;
 /** How often all lists are searched for looks that are due. */
 const SCAN_MS = 10 * 60 * 1_000;
-const BATCH_SIZE = 100;
+/** Found at a time. Looks that are found are no longer due the next time. */
+const MAX_USERS = 1_000;
+/** Publishers may let a fetch hang, so others do not wait for a user's looks. */
+const USERS_AT_ONCE = 8;
+/** Of a user, before it is the next one's turn. */
+const LOOKS_PER_TURN = 5;
 /** For how long an answer serves other users whose feeds have moved in the same way. */
 const FRESH_MS = 60_000;
 const MAX_ANSWERS = 1_000;
@@ -30,12 +35,17 @@ const HOST_PAUSE_MS = 1_000;
 /** Looks where former URLs of feeds lead: soon after a move, then about weekly. */
 export class Looks {
   readonly #options: LooksOptions;
+  /** Who may have looks that are due, in the order of their turns. */
   readonly #users = new Set<UserId>();
+  /** Whose looks are in progress. */
+  readonly #served = new Set<UserId>();
+  readonly #workers = new Set<Promise<void>>();
+  /** Workers that will find whoever is waiting. */
+  #active = 0;
   readonly #paths = new Map<string, { readonly at: number; readonly path: Promise<Path | undefined> }>();
   /** When to fetch from a host again. */
   readonly #hosts = new Map<string, number>();
   readonly #stop = new AbortController();
-  #running: Promise<void> | undefined;
   #scanning: Promise<void> | undefined;
 
   constructor(options: LooksOptions) {
@@ -50,30 +60,44 @@ export class Looks {
   notify(user: UserId): void {
     if (this.#stop.signal.aborted) return;
     this.#users.add(user);
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-    });
+    this.#startWorker();
   }
 
   async close(): Promise<void> {
     this.#stop.abort();
-    await Promise.all([this.#running, this.#scanning]);
+    await Promise.all([...this.#workers, this.#scanning]);
   }
 
-  async #run(): Promise<void> {
-    const { signal } = this.#stop;
-    while (this.#users.size > 0 && !signal.aborted) {
+  /** Unless there are enough, or one of them is free. */
+  #startWorker(): void {
+    if (this.#active > this.#served.size || this.#active >= USERS_AT_ONCE) return;
+    this.#active += 1;
+    const worker = this.#work().finally(() => this.#workers.delete(worker));
+    this.#workers.add(worker);
+  }
+
+  async #work(): Promise<void> {
+    const isWaiting = (user: UserId) => this.#users.has(user) && !this.#served.has(user);
+    for (let waiting = [...this.#users].filter(isWaiting); waiting.length > 0; ) {
       await this.#pause(COLLECT_MS);
-      for (const user of [...this.#users]) {
-        this.#users.delete(user);
-        await this.#lookAll(user);
-      }
+      for (const user of waiting) if (isWaiting(user)) await this.#serve(user);
+      waiting = this.#stop.signal.aborted ? [] : [...this.#users].filter(isWaiting);
     }
+    this.#active -= 1;
+  }
+
+  async #serve(user: UserId): Promise<void> {
+    this.#users.delete(user);
+    this.#served.add(user);
+    if (this.#users.size > 0) this.#startWorker();
+    const isMore = await this.#lookSome(user);
+    this.#served.delete(user);
+    if (isMore && !this.#stop.signal.aborted) this.#users.add(user);
   }
 
   async #scan(): Promise<void> {
     while (!this.#stop.signal.aborted) {
-      await this.#lookAll(undefined);
+      await this.#findDue();
       await this.#pause(SCAN_MS * (0.9 + 0.2 * Math.random()));
     }
   }
@@ -82,17 +106,25 @@ export class Looks {
     await sleep(ms, undefined, { signal: this.#stop.signal, ref: false }).catch(() => undefined);
   }
 
-  /** Each look sets the time of the next one, so this ends. */
-  async #lookAll(user: UserId | undefined): Promise<void> {
+  async #findDue(): Promise<void> {
     const { store, clock, onError } = this.#options;
     try {
-      for (let size = BATCH_SIZE; size === BATCH_SIZE && !this.#stop.signal.aborted; ) {
-        const due = await store.moves.dueLooks(clock(), BATCH_SIZE, user);
-        size = due.length;
-        for (const each of due) await this.#look(each);
-      }
+      for (const user of await store.moves.usersWithDueLooks(clock(), MAX_USERS)) this.notify(user);
     } catch (error) {
       onError(error);
+    }
+  }
+
+  /** Returns whether there may be more. Each look sets the time of the next one, so this ends. */
+  async #lookSome(user: UserId): Promise<boolean> {
+    const { store, clock, onError } = this.#options;
+    try {
+      const due = await store.moves.dueLooks(clock(), LOOKS_PER_TURN, user);
+      for (const each of due) await this.#look(each);
+      return due.length === LOOKS_PER_TURN;
+    } catch (error) {
+      onError(error);
+      return false;
     }
   }
 
@@ -144,11 +176,12 @@ export class Looks {
 
   async #fetch(url: string): Promise<FeedOutcome | undefined> {
     const host = URL.parse(url)?.host ?? "";
-    await this.#pause(Math.max(0, (this.#hosts.get(host) ?? 0) - performance.now()));
-    const outcome = await this.#options.fetchFeed?.(url);
-    for (const [known, at] of this.#hosts) if (at < performance.now()) this.#hosts.delete(known);
-    this.#hosts.set(host, performance.now() + (this.#options.hostPauseMs ?? HOST_PAUSE_MS));
-    return outcome;
+    const now = performance.now();
+    const turn = Math.max(now, this.#hosts.get(host) ?? now);
+    for (const [known, at] of this.#hosts) if (at < now) this.#hosts.delete(known);
+    this.#hosts.set(host, turn + (this.#options.hostPauseMs ?? HOST_PAUSE_MS));
+    await this.#pause(turn - now);
+    return this.#options.fetchFeed?.(url);
   }
 }
 

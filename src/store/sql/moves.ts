@@ -408,18 +408,12 @@ export class SqlMoves implements LookStore {
     this.#database = database;
   }
 
-  async dueLooks(at: Date, limit: number, user?: UserId): Promise<readonly DueLook[]> {
+  async dueLooks(at: Date, limit: number, user: UserId): Promise<readonly DueLook[]> {
     const sql = `select former.user_id, former.feed, former.url, former.target, current.url as current_url
       from earmark.feed_urls as former
       join earmark.feed_urls as current on current.user_id = former.user_id and current.feed = former.target
-      where former.look_at > 0 and former.look_at <= $1`;
-    const rows = await this.#database.read(
-      () =>
-        user === undefined
-          ? all<DueRow>(`${sql} order by former.look_at limit $2`, at.getTime(), limit)
-          : all<DueRow>(`${sql} and former.user_id = $3 order by former.look_at limit $2`, at.getTime(), limit, user),
-      user,
-    );
+      where former.look_at > 0 and former.look_at <= $1 and former.user_id = $3 order by former.look_at limit $2`;
+    const rows = await this.#database.read(() => all<DueRow>(sql, at.getTime(), limit, user), user);
     return rows.map(({ user_id, feed, url, target, current_url }) => ({
       user: user_id,
       feed: digitsOf(feed),
@@ -427,6 +421,13 @@ export class SqlMoves implements LookStore {
       target: digitsOf(target),
       currentUrl: current_url,
     }));
+  }
+
+  async usersWithDueLooks(at: Date, limit: number): Promise<readonly UserId[]> {
+    const sql = `select former.user_id from earmark.feed_urls as former where former.look_at > 0 and former.look_at <= $1
+      group by former.user_id order by min(former.look_at) limit $2`;
+    const rows = await this.#database.read(() => all<{ user_id: UserId }>(sql, at.getTime(), limit));
+    return rows.map(({ user_id }) => user_id);
   }
 }
 
