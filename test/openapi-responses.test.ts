@@ -399,7 +399,10 @@ test("responses: podcasts and their artwork → as documented", async () => {
   const quiet = await startServer(SETTINGS);
   const urls = [url, "http://127.0.0.1:9/other"];
   await subscribeTo(quiet.store, urls, LOCAL_USER);
-  await run(quiet, "", [["POST /v1/podcasts/{id}/refresh", 409, {}, undefined, `${self}/refresh`]]);
+  await run(quiet, "", [
+    ["POST /v1/podcasts/{id}/refresh", 409, {}, undefined, `${self}/refresh`],
+    ["POST /v1/podcasts/retry", 409, {}],
+  ]);
   for (const each of urls) await learn(quiet.store, each, { podcastGuid: id });
   const { json } = await quiet.call("GET", "/v1/duplicates");
   await run(quiet, "", duplicateCases((json.data as { id: string }[])[0]?.id ?? ""));

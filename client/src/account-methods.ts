@@ -12,6 +12,7 @@ type AccountMethods = Omit<
   | "get"
   | "podcast"
   | "refresh"
+  | "retryFailing"
   | "find"
   | "remove"
   | "update"

@@ -59,6 +59,11 @@ export function createClient(options: ClientOptions): Client {
       await send(`/v1/podcasts/${encodeURIComponent(id)}/refresh`, { method: "POST", signal });
     },
 
+    async retryFailing({ signal } = {}) {
+      const { text } = await send("/v1/podcasts/retry", { method: "POST", signal });
+      return readDocument(text, ({ meta }: { readonly meta: { readonly count: number } }) => Number(meta.count));
+    },
+
     async dismissDuplicate(id, options = {}) {
       return sendDelete(send, DUPLICATES, id, options);
     },

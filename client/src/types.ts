@@ -521,6 +521,8 @@ export interface Client extends AppMethods, LinkMethods, HistoryMethods {
   podcast(id: string, options?: CallOptions): Promise<Podcast | undefined>;
   /** Asks the server to fetch the feed of a podcast soon. */
   refresh(id: string, options?: CallOptions): Promise<void>;
+  /** Asks the server to fetch soon the feeds that cannot be read. Resolves to how many will be fetched. */
+  retryFailing(options?: CallOptions): Promise<number>;
   /** The subscription to a feed, however its URL is spelled; undefined if there is none. */
   find(feedUrl: string, options?: CallOptions): Promise<Subscription | undefined>;
   /**

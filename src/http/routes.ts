@@ -181,6 +181,7 @@ function podcastRoutes(services: Services): Route[] {
     route("GET", "/v1/podcasts/:id", { access: "read", query: readPodcastQuery, run: podcasts.get }),
     route("GET", "/v1/podcasts/:id/artwork/:image", { access: "read", ignoresAccept: true, run: podcasts.artwork }),
     route("POST", "/v1/podcasts/:id/refresh", { access: "write", run: podcasts.refresh }),
+    route("POST", "/v1/podcasts/retry", { access: "write", cost: costOfEverything, run: podcasts.retryFailing }),
 
     route("GET", "/v1/duplicates", {
       access: "read",

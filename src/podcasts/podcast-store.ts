@@ -204,6 +204,8 @@ export interface PodcastStore {
    * not subscribe to it.
    */
   refresh(user: UserId, id: string, at: Date, minMs?: number): Promise<boolean>;
+  /** Makes all feeds due that cannot be read for this reason. */
+  retry(failure: FailureCode, at: Date): Promise<void>;
 
   /** Subscriptions of a user that were added, or got another feed, after a sequence number; in order of that number. */
   changedFeeds(

@@ -20,6 +20,7 @@ const ELSEWHERE = {
   "deletion of an account: podcasts that nobody else subscribes to":
     /^select feed from earmark.subscriptions where feed = any|^delete from earmark.(podcasts|artwork) where feed = any/,
   "fetching: feeds that are due": /from earmark.podcasts\s+where next_at <= /,
+  "fetching: feeds with private addresses, at a start": /^update earmark.podcasts set next_at = \$2 where failure = /,
   "fetching: subscribers of a feed, whether one is active, and who has given it the title that it had":
     /^select user_id, (feed_url|id) from earmark.subscriptions where feed = |where user_id = any\(\$1::bigint\[\]\)/,
   "fetching: records of new feeds":

@@ -154,6 +154,7 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
   "/v1/podcasts/:id/artwork/:image": { GET: { access: "read", status: 200 } },
   // The server of the test does not fetch feeds.
   "/v1/podcasts/:id/refresh": { POST: { access: "write", status: 409 } },
+  "/v1/podcasts/retry": { POST: { access: "write", status: 409 } },
   "/v1/duplicates": { GET: { access: "read", status: 200 } },
   "/v1/duplicates/:id": { DELETE: { access: "write", status: 204, restore: replace(DUPLICATE) } },
   "/v1/feed-searches": {

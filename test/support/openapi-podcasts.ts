@@ -7,6 +7,7 @@ type InvalidDocuments = (name: string, headers: Headers) => readonly Case[];
 /** Requests about a podcast at the path `self`. */
 export function podcastCases(self: string, image: string): readonly Case[] {
   const html = { Accept: "text/html" };
+  const retry = "POST /v1/podcasts/retry";
   const [artwork, refresh] = ["GET /v1/podcasts/{id}/artwork/{image}", "POST /v1/podcasts/{id}/refresh"];
   return [
     ["GET /v1/podcasts/{id}", 200, {}, undefined, self],
@@ -21,6 +22,9 @@ export function podcastCases(self: string, image: string): readonly Case[] {
     [refresh, 400, {}, undefined, "/v1/podcasts/1/refresh"],
     [refresh, 404, {}],
     [refresh, 406, html, undefined, `${self}/refresh`],
+    [retry, 202, {}],
+    [retry, 400, {}, undefined, "/v1/podcasts/retry?x=1"],
+    [retry, 406, html],
   ];
 }
 

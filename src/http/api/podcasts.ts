@@ -5,7 +5,13 @@ import { JSON_API } from "../wire/dialect.ts";
 import { respond, respondAccepted, respondContent, respondUnchanged } from "../wire/respond.ts";
 import { type Call, idOf } from "../wire/router.ts";
 import { etagOf, matchesEtag } from "./changes.ts";
-import { readArtworkName, type WrittenPodcast, writePodcast, writePodcastResource } from "./documents/podcasts.ts";
+import {
+  readArtworkName,
+  type WrittenPodcast,
+  writePodcast,
+  writePodcastResource,
+  writeRetried,
+} from "./documents/podcasts.ts";
 import type { PodcastField } from "./documents/resource.ts";
 import type { FieldsQuery } from "./queries.ts";
 import type { Services } from "./services.ts";
@@ -13,7 +19,7 @@ import type { Services } from "./services.ts";
 /** The path contains a hash of the image, which therefore never changes. */
 const ARTWORK_HEADERS = { "cache-control": "private, max-age=31536000, immutable" } as const;
 
-/** Handlers of `/v1/podcasts/:id` and below: only for podcasts of the user's list. */
+/** Handlers of `/v1/podcasts/…`: only for podcasts of the user's list. */
 export function createPodcastHandlers({ config: { basePath }, store: { podcasts }, scheduler, clock }: Services) {
   return {
     async get(call: Call<FieldsQuery>): Promise<void> {
@@ -41,6 +47,12 @@ export function createPodcastHandlers({ config: { basePath }, store: { podcasts 
       if (!(await podcasts.refresh(caller.user, id, clock()))) throw notFound();
       await scheduler.fetchSoon(caller.user, id);
       respondAccepted(response);
+    },
+
+    async retryFailing({ response, caller }: Call): Promise<void> {
+      caller.spend(1);
+      if (scheduler === undefined) throw failure("fetching-disabled");
+      respond(response, 202, JSON_API, writeRetried(await scheduler.retryFailing(caller.user)));
     },
   };
 }

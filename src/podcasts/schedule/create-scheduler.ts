@@ -11,7 +11,7 @@ export interface CreateSchedulerOptions {
   readonly version: string;
   readonly clock: () => Date;
   readonly log: {
-    readonly warn: (message: string) => void;
+    readonly warn: (details: object | string, message?: string) => void;
     readonly error: (details: { readonly err: unknown }, message: string) => void;
   };
   readonly onFetch: ((outcome: FeedOutcome, seconds: number) => void) | undefined;
@@ -36,6 +36,7 @@ export function createScheduler({ networks }: FetchConfig, options: CreateSchedu
     onError: (error) => {
       if (!(error instanceof StoreUnavailable)) log.error({ err: error }, "fetching feeds failed");
     },
+    onFailing: (podcast, failure) => log.warn({ podcast, failure }, "a feed cannot be read"),
     createFetcher: async () => new (await import("../fetch/fetcher.ts")).Fetcher({ networks, userAgent }),
     createScaler: async () => new (await import("../artwork/artwork.ts")).ChildProcessArtworkScaler({ log }),
   });

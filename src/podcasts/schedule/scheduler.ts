@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { NOBODY } from "../../accounts/account-store.ts";
 import type { UserId } from "../../accounts/caller.ts";
 import type { OnChange, SubscriptionStore } from "../../lists/list-store.ts";
+import type { FailureCode } from "../failure.ts";
 import { FetchQueue, type QueuedFeed } from "../fetch/fetch-queue.ts";
 import {
   type DueFeed,
@@ -12,6 +13,7 @@ import {
   type SubscribedFeed,
 } from "../podcast-store.ts";
 import type { ArtworkScaler, DeclaredFeed, FeedFetcher, FeedOutcome } from "../read/feed.ts";
+import { retryFailing } from "../retry-failing.ts";
 import type { TitleStore } from "../title-store.ts";
 import { clearCopiedTitles } from "./clear-copied-titles.ts";
 import { EpisodeTitles } from "./episode-titles.ts";
@@ -68,6 +70,8 @@ export interface SchedulerOptions {
   readonly onError: (error: unknown) => void;
   /** Called with the result and duration of each fetch. */
   readonly onFetch?: ((outcome: FeedOutcome, seconds: number) => void) | undefined;
+  /** Called when the status of a feed changes to one of those of feeds that cannot be read. */
+  readonly onFailing?: ((id: string, failure: FailureCode) => void) | undefined;
   readonly hostPauseMs?: number | undefined;
 }
 
@@ -108,6 +112,8 @@ export class Scheduler {
   }
 
   start(): void {
+    // The setting that allows networks may have changed.
+    this.#track(this.#options.store.podcasts.retry("private-address", this.#now()));
     this.#track(this.#repeat(POLL_MS, () => this.#poll()));
     this.#track(this.#repeat(SCAN_MS, () => this.#scanLists()));
     this.#track(this.#repeat(SCAN_MS, () => this.#titles.scan()));
@@ -128,6 +134,14 @@ export class Scheduler {
   /** Fetches the feed next, if it is due. */
   async fetchSoon(user: UserId, id: string): Promise<void> {
     await this.#enqueue(this.#added, user, [{ id, movedTo: null }]);
+  }
+
+  /** Fetches the feeds of a list next that cannot be read, unless they were fetched just now. Returns how many. */
+  async retryFailing(user: UserId): Promise<number> {
+    const retried = await retryFailing(this.#options.store.podcasts, user, this.#now());
+    for (const { id, feedUrl } of retried) this.#push(this.#added, user, id, feedUrl);
+    this.#pump();
+    return retried.length;
   }
 
   /** The feeds that a page declares; undefined if it cannot be fetched. Not queued: callers limit how many run at a time. */
@@ -403,6 +417,8 @@ export class Scheduler {
     // As long as the feed is leased, its actions do not make it due again. With very many subscribers, the lease would end.
     await Promise.race([keeping, sleep(KEEP_MS, undefined, { signal, ref: false }).catch(() => undefined)]);
     await store.podcasts.record(id, leaseUntil, { ...next, ...artworkFields }, artwork?.scaled);
+    if (next.failure !== null && FAILED_STATUSES.has(next.status) && !FAILED_STATUSES.has(record.status))
+      this.#options.onFailing?.(id, next.failure);
     await keeping;
     if (search !== undefined) await this.#titles.continueLater(id, search, episodes);
     if (!isAborted())

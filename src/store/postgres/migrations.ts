@@ -419,6 +419,7 @@ export const MIGRATIONS: readonly string[] = [
   alter table earmark.podcasts add column latest_episode_at bigint not null default 0;
   update earmark.podcasts set etag = null, last_modified = null, next_at = not_before,
     failure = case failure when 'missing' then 'not-found' when 'other' then 'unknown' else failure end;
+  create index podcasts_by_failure on earmark.podcasts (failure) where failure is not null;
 
   alter table earmark.accounts add column totp_secret text;
   alter table earmark.accounts add column totp_step bigint not null default 0;

@@ -1,5 +1,6 @@
 import { NOBODY } from "../../accounts/account-store.ts";
 import { asUser, type UserId } from "../../accounts/caller.ts";
+import type { FailureCode } from "../../podcasts/failure.ts";
 import type { Leases } from "../../podcasts/leases.ts";
 import {
   type ArtworkSize,
@@ -181,6 +182,10 @@ export const PODCAST_WRITES = {
       at - minMs,
     ),
   ),
+  retryPodcasts: write(ofServer, function* ({ at }, failure: FailureCode) {
+    const late = "failure = $1 and next_at > $2 and not_before <= $2";
+    yield* run(`update earmark.podcasts set next_at = $2 where ${late}`, failure, at);
+  }),
   claimPodcast: write(single, ({ at }, id: string, leaseUntil: number) =>
     get(
       `update earmark.podcasts set lease_until = $3 where feed = $1 and lease_until <= $2 and next_at <= $2
@@ -277,6 +282,10 @@ export class SqlPodcasts implements PodcastStore {
     if ((await this.create([{ user, id }], at)).length === 0)
       await this.#database.write(SERVER, at, "refreshPodcast", id, minMs);
     return true;
+  }
+
+  async retry(failure: FailureCode, at: Date): Promise<void> {
+    await this.#database.write(SERVER, at, "retryPodcasts", failure);
   }
 
   async changedFeeds(user: UserId, after: number, limit: number) {

@@ -428,6 +428,7 @@ export const MIGRATIONS: readonly string[] = [
   alter table podcasts add column latest_episode_at integer not null default 0;
   update podcasts set etag = null, last_modified = null, next_at = not_before,
     failure = case failure when 'missing' then 'not-found' when 'other' then 'unknown' else failure end;
+  create index podcasts_by_failure on podcasts (failure) where failure is not null;
 
   alter table accounts add column totp_secret text;
   alter table accounts add column totp_step integer not null default 0;

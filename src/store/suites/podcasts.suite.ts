@@ -160,6 +160,23 @@ export function describePodcasts(engine: string, open: () => Promise<Store>): vo
       assert.equal((await podcasts.find([url]))[0]?.title, "in time");
     });
 
+    test("retry: feeds that fail in this way → due; others, and while the publisher asks to wait → not", async () => {
+      const [failing, waiting, other, ok] = [newUrl(), newUrl(), newUrl(), newUrl()];
+      const known = { status: "failing", failure: "private-address" } as const;
+      await recordFetch(failing, known);
+      await recordFetch(waiting, { ...known, notBefore: later(DAY).getTime() });
+      await recordFetch(other, { ...known, failure: "tls" });
+      await recordFetch(ok);
+      await podcasts.retry("private-address", later(MINUTE));
+      const claimed = [];
+      for (const url of [failing, waiting, other, ok])
+        claimed.push(await podcasts.claim(await idOf(url), later(MINUTE), later(DAY)));
+      assert.deepEqual(
+        claimed.map((record) => record?.failure),
+        ["private-address", undefined, undefined, undefined],
+      );
+    });
+
     test("due: many → in order and in pages, without claimed ones", async () => {
       const fresh = await open();
       after(() => fresh.close());

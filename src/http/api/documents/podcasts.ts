@@ -39,6 +39,11 @@ export function writePodcastResource(podcast: Podcast, basePath: string, fields?
   return JSON.stringify({ type: PODCAST_TYPE, id, attributes, links: { self } });
 }
 
+/** How many feeds will be fetched soon. */
+export function writeRetried(count: number): string {
+  return `{"jsonapi":${JSONAPI},"meta":{"count":${count}}}`;
+}
+
 function isAmong(name: string, fields: readonly string[] | undefined): boolean {
   return fields === undefined || fields.includes(name);
 }
