@@ -136,7 +136,7 @@ suite("security headers", () => {
         "form-action 'none'",
         "frame-ancestors 'none'",
         "require-trusted-types-for 'script'",
-        "trusted-types 'none'",
+        "trusted-types service-worker",
       ])
         assert.ok(directives.includes(directive), directive);
       assert.doesNotMatch(policy, /unsafe|\*|https?:|data:/);

@@ -11,6 +11,8 @@ export interface PageOptions {
   readonly size?: "phone" | "desktop";
   readonly theme?: "light" | "dark";
   readonly locale?: string;
+  /** Whether the page may store itself in the browser. Then the test sees and intercepts no request for its files. */
+  readonly offlineStart?: boolean;
 }
 
 /** A page in its own browser context, whose problems are recorded. */
@@ -79,12 +81,13 @@ export async function launch(): Promise<TestBrowser> {
   after(() => (process.connected ? Promise.all(contexts.map((context) => context.close())) : close()));
   return {
     version: browser.version(),
-    async newPage(url, { size = "desktop", theme = "light", locale = "en-US" } = {}) {
+    async newPage(url, { size = "desktop", theme = "light", locale = "en-US", offlineStart = false } = {}) {
       const context = await browser.newContext({
         ...SIZES[size],
         baseURL: url,
         colorScheme: theme,
         locale,
+        serviceWorkers: offlineStart ? "allow" : "block",
         timezoneId: "UTC",
         // Animations only take time.
         reducedMotion: "reduce",

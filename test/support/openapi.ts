@@ -46,7 +46,7 @@ export interface ActualResponse {
 const PLAIN = "application/vnd.api+json";
 const ATOMIC = `${PLAIN};ext="https://jsonapi.org/ext/atomic"`;
 /** Not part of the API, and not in the document. */
-const PAGES = /^\/(docs|docs\.css|join|reset-password|assets\/.*|l\/.*)?$/;
+const PAGES = /^\/(docs|docs\.css|join|service-worker\.js|reset-password|assets\/.*|l\/.*)?$/;
 /** APIs of podcast apps, which others define. */
 const APPS = /^\/+(api|apps|index\.php|login|ocs|status\.php|subscriptions|suggestions|toplist|search|clientconfig)\b/;
 /** Required in every response. */

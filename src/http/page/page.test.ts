@@ -88,6 +88,20 @@ describe("page", async () => {
     assert.deepEqual(plain.toSorted(), fixed);
   });
 
+  test("page: service worker → lists its files, and changes with them and with the settings", async () => {
+    const { headers, text } = await call("GET", "/service-worker.js");
+    assert.equal(headers["content-type"], "text/javascript; charset=utf-8");
+    assert.equal(headers["cache-control"], "no-cache");
+    const stored = names.filter((name) => !name.endsWith(".png"));
+    assert.deepEqual(JSON.parse(/FILES = (.*);/.exec(text)?.[1] ?? "").toSorted(), stored.toSorted());
+    const version = /VERSION = "[\w-]{16}"/;
+    assert.match(text, version);
+    const other = await startServer({ EARMARK_ACCOUNTS: "true" });
+    assert.notEqual(version.exec((await other.call("GET", "/service-worker.js")).text)?.[0], version.exec(text)?.[0]);
+    const same = await startServer();
+    assert.equal((await same.call("GET", "/service-worker.js")).text, text);
+  });
+
   test("page: any other path → 404", async () => {
     for (const path of [
       "/assets/",
@@ -103,6 +117,7 @@ describe("page", async () => {
       "/assets/constructor",
       "/assets/%00",
       "/index.html",
+      "/assets/service-worker.js",
       "/web/dist/index.html",
     ]) {
       const { status, json } = await call("GET", path);

@@ -16,9 +16,9 @@ const TYPES: Readonly<Record<string, string>> = {
   svg: "image/svg+xml",
   webmanifest: "application/manifest+json",
 };
-/** Only our own files, nothing inline, no frames, no strings evaluated as scripts. */
+/** Only our own files, nothing inline, no frames, no strings evaluated as scripts or URLs of scripts but one. */
 const POLICY =
-  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; manifest-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'";
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; manifest-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types service-worker";
 /** A file with a hash in its name never changes. */
 const HASHED = /-[\w-]{8}\.\w+$/;
 
@@ -57,6 +57,7 @@ export function pageRoutes({ accounts, basePath, publicUrl, fetch }: PageConfig)
     // The URL is one that `URL` has normalized, so nothing needs escaping.
     .replace('name="earmark-url" content=""', `name="earmark-url" content="${publicUrl ?? ""}"`);
   const document = toFile("index.html", Buffer.from(text));
+  const worker = toFile("service-worker.js", Buffer.from(writeServiceWorker(document, files)));
 
   const get = (path: string, run: (call: Call) => Promise<void>) =>
     route("GET", path, { access: "open", ignoresAccept: true, query: anyQuery, run });
@@ -66,6 +67,7 @@ export function pageRoutes({ accounts, basePath, publicUrl, fetch }: PageConfig)
     if (basePath !== "" && path === basePath) respondMoved(response, `${basePath}/`);
     else send(request, response, document);
   };
+  const sendWorker = async ({ request, response }: Call) => send(request, response, worker);
   const sendAsset = async ({ request, response, params }: Call) => {
     const file = files.get(params["name"] ?? "");
     if (file === undefined) throw failure("unknown-path");
@@ -74,8 +76,22 @@ export function pageRoutes({ accounts, basePath, publicUrl, fetch }: PageConfig)
   return [
     get("/", sendPage),
     ...(accounts === undefined ? [] : [get("/join", sendPage), get("/reset-password", sendPage)]),
+    get("/service-worker.js", sendWorker),
     get("/assets/:name", sendAsset),
   ];
+}
+
+/** The icons of installed pages are stored by the system. */
+const isStoredInBrowser = (name: string): boolean => !name.endsWith(".png");
+
+/** The script changes with any of the files, and with the settings that the document contains. */
+function writeServiceWorker(document: File, files: ReadonlyMap<string, File>): string {
+  const stored = [...files].filter(([name]) => isStoredInBrowser(name));
+  const hash = createHash("sha256");
+  for (const { tag } of [document, ...stored.map(([, file]) => file)]) hash.update(tag);
+  return readFileSync(new URL("service-worker.js", FOLDER), "utf8")
+    .replace('VERSION = ""', () => `VERSION = "${hash.digest("base64url").slice(0, 16)}"`)
+    .replace("FILES = []", () => `FILES = ${JSON.stringify(stored.map(([name]) => name))}`);
 }
 
 function escapeAttribute(text: string): string {
