@@ -22,6 +22,7 @@ const PAGES = [
   "/assets/{name}",
   "/docs",
   "/docs.css",
+  "/service-worker.js",
 ];
 
 const operations = Object.entries(DOCUMENT.paths).flatMap(([path, item]) =>

@@ -18,11 +18,10 @@ const storedUrls = (page: Page) =>
     return requests.flat().map(({ url }) => new URL(url).pathname);
   })()`);
 
-const isInstalled = (page: Page) =>
-  until(
-    () => page.evaluate("navigator.serviceWorker.getRegistration().then((found) => found?.active?.state)"),
-    "activated",
-  );
+/** Whether a version is stored completely, and none is being stored. */
+const INSTALLED = `navigator.serviceWorker.getRegistration().then((found) =>
+  found?.active?.state === "activated" && !found.installing && !found.waiting)`;
+const isInstalled = (page: Page) => until(() => page.evaluate(INSTALLED), true);
 
 /** Something else that listens on the port of a server that has stopped. */
 async function listenOn(port: number, handle: RequestListener): Promise<() => Promise<void>> {

@@ -14,6 +14,9 @@ const SOURCE = new URL("../web/src/", import.meta.url);
 /** Texts that are the same in these languages as in English. */
 const SAME: Readonly<Record<string, readonly string[]>> = {
   Podcast: ["de", "es", "fr"],
+  Podcasts: ["de", "es", "fr"],
+  Server: ["de"],
+  Version: ["de", "fr"],
   "{n} min": ["es", "fr"],
   "{n} h": ["es", "fr"],
   "{h} h {m} min": ["es", "fr"],

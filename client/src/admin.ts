@@ -43,6 +43,36 @@ export interface AuditEntry {
   readonly actedAt: Date;
 }
 
+/** How the server does. Counts are up to a minute old. */
+export interface ServerStatus {
+  readonly version: string;
+  readonly nodeVersion: string;
+  readonly startedAt: Date;
+  readonly readAt: Date;
+  /** The size is null on a Citus cluster. */
+  readonly database: {
+    readonly engine: "sqlite" | "postgresql" | "citus";
+    readonly version: string;
+    readonly bytes: number | null;
+  };
+  /** When `earmark backup` last made a backup. */
+  readonly lastBackupAt: Date | null;
+  /** Null on a server without accounts; an estimate if there are more than 5,000. */
+  readonly accounts: number | null;
+  /** Of all accounts; an estimate if there are more than 5,000 accounts. */
+  readonly subscriptions: number;
+  /** Null if the server fetches no feeds, or the database is a Citus cluster. */
+  readonly podcasts: {
+    readonly known: number;
+    /** Waiting to be fetched. */
+    readonly due: number;
+    /** Failing, forbidden or gone. */
+    readonly failing: number;
+    readonly forbidden: number;
+    readonly gone: number;
+  } | null;
+}
+
 export interface AdminPage<Item> {
   readonly items: readonly Item[];
   /** Number of items on all pages. */
@@ -70,6 +100,8 @@ export interface AdminClient {
     options?: CallOptions,
   ): Promise<NewLink>;
   revokeInvitation(id: string, options?: CallOptions): Promise<boolean>;
+  /** What the server is and how it does. Also for a server without accounts. */
+  server(options?: CallOptions): Promise<ServerStatus>;
   /** Newest first. */
   auditLog(options?: PageOptions): Promise<AdminPage<AuditEntry>>;
 }
@@ -132,6 +164,11 @@ export function createAdminClient(options: ClientOptions): AdminClient {
       return sendDelete(send, "/v1/invitations", id, { signal });
     },
 
+    async server({ signal } = {}) {
+      const { text } = await send("/v1/server", { signal });
+      return readDocument(text, ({ data }: { readonly data: Resource }) => readServer(data));
+    },
+
     auditLog: (pageOptions) => page("/v1/audit-log", readEntry, pageOptions),
   };
 }
@@ -180,6 +217,30 @@ interface AccountAttributes extends Pick<AccountSummary, "name" | "issuer" | "ro
   readonly disabled_at: string | null;
   readonly last_seen_on: string | null;
   readonly stored_rows: number;
+}
+
+function readServer({ attributes }: Resource): ServerStatus {
+  const { version, node_version, started_at, read_at, database, last_backup_at, accounts, subscriptions, podcasts } =
+    attributes as unknown as ServerAttributes;
+  return {
+    version,
+    nodeVersion: node_version,
+    startedAt: new Date(started_at),
+    readAt: new Date(read_at),
+    database,
+    lastBackupAt: readDate(last_backup_at),
+    accounts,
+    subscriptions,
+    podcasts,
+  };
+}
+
+interface ServerAttributes
+  extends Pick<ServerStatus, "version" | "database" | "accounts" | "subscriptions" | "podcasts"> {
+  readonly node_version: string;
+  readonly started_at: string;
+  readonly read_at: string;
+  readonly last_backup_at: string | null;
 }
 
 function readInvitation({ id, attributes: { note, created_at, expires_at } }: Resource): Invitation {

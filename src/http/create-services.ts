@@ -115,6 +115,7 @@ export function createServices(
     looks,
     readPeer,
     serverUrlOf: createServerUrlReader(config, readPeer),
+    version,
     clock,
     limiterClock,
   };

@@ -32,6 +32,7 @@ async function startBroken(failure: Error) {
     removals: fail,
     watch: () => undefined,
     forgetRemovals: fail,
+    describeDatabase: fail,
     sample: fail,
     connections: undefined,
     ready: fail,

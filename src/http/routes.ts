@@ -36,6 +36,7 @@ import {
   readRemovalsQuery,
 } from "./api/queries.ts";
 import { createSecondFactorHandlers } from "./api/second-factor.ts";
+import { createServerStatusHandler } from "./api/server-status.ts";
 import type { Services } from "./api/services.ts";
 import { createSubscriptionHandlers } from "./api/subscriptions.ts";
 import { gpodderRoutes } from "./apps/gpodder/routes.ts";
@@ -87,6 +88,7 @@ export function createRoutes(services: Services, metrics: Metrics | undefined, i
     }),
     ...ownLinkRoutes(services),
     ...accountRoutes(services),
+    route("GET", "/v1/server", { access: "admin", run: createServerStatusHandler(services) }),
 
     ...gpodderRoutes(services, bodies, search),
     ...nextcloudRoutes(services, bodies),

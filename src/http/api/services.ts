@@ -45,6 +45,8 @@ export interface Services {
   readonly looks: Looks;
   readonly readPeer: ReadPeer;
   readonly serverUrlOf: ServerUrlOf;
+  /** Of Earmark. */
+  readonly version: string;
   readonly clock: () => Date;
   readonly limiterClock: MonotonicClock | undefined;
 }

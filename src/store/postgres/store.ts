@@ -24,7 +24,7 @@ import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { TitleStore } from "../../podcasts/title-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
-import type { ConnectionCounts, Store } from "../shared/contract.ts";
+import type { ConnectionCounts, DatabaseFacts, Store } from "../shared/contract.ts";
 import { DELETED } from "../shared/keys.ts";
 import { displayNameOf, type MigrateOptions, type StoreOptions } from "../shared/options.ts";
 import { assertPageComplete } from "../shared/page.ts";
@@ -47,6 +47,11 @@ import { namedStatement, Postgres } from "./connection.ts";
 import { PostgresDatabase } from "./database.ts";
 import { isSchemaCurrent, prepareDatabase, readEpoch, renewEpoch } from "./schema.ts";
 import { type Job, type JobResult, ListWriter } from "./writer.ts";
+
+/** The size is a double: a bigint would be read as a string. It is null on a cluster. */
+const DESCRIBE = `select current_setting('server_version') as version,
+  case when not exists (select 1 from pg_extension where extname = 'citus')
+    then pg_database_size(current_database())::float8 end as bytes`;
 
 export async function openPostgres(url: string, options: StoreOptions): Promise<Store> {
   const postgres = new Postgres(url, options.connections);
@@ -228,6 +233,12 @@ class PostgresStore implements Store {
   async sample(size: number): Promise<StoreSample> {
     const { rows } = await this.#postgres.retry((connection) => connection.query(sampleQuery("earmark."), [size]));
     return toSample(rows[0]);
+  }
+
+  async describeDatabase(): Promise<DatabaseFacts> {
+    const { rows } = await this.#postgres.retry((connection) => connection.query(DESCRIBE));
+    const { version, bytes } = rows[0];
+    return { engine: bytes === null ? "citus" : "postgresql", version, bytes: bytes ?? undefined };
   }
 
   async ready(): Promise<void> {

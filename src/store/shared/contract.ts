@@ -25,8 +25,17 @@ export interface Store extends SubscriptionStore {
   readonly titles: TitleStore;
   /** Reads the accounts and the lists with the lowest user ids, at most `size` of each. */
   sample(size: number): Promise<StoreSample>;
+  describeDatabase(): Promise<DatabaseFacts>;
   /** Connections to a database server; undefined for an engine without one. */
   readonly connections: (() => ConnectionCounts) | undefined;
+}
+
+export interface DatabaseFacts {
+  readonly engine: "sqlite" | "postgresql" | "citus";
+  /** Of the engine; with Citus that of PostgreSQL. */
+  readonly version: string;
+  /** Undefined on a Citus cluster, whose nodes would all have to be asked. */
+  readonly bytes: number | undefined;
 }
 
 export interface ConnectionCounts {

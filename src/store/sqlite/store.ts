@@ -18,7 +18,7 @@ import type { PodcastStore } from "../../podcasts/podcast-store.ts";
 import type { TitleStore } from "../../podcasts/title-store.ts";
 import type { PageRange } from "../../util/page-range.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
-import type { Store } from "../shared/contract.ts";
+import type { DatabaseFacts, Store } from "../shared/contract.ts";
 import type { Work, Writes } from "../shared/database.ts";
 import { DELETED, feedKey, idKey, idOfKey } from "../shared/keys.ts";
 import type { StoreOptions } from "../shared/options.ts";
@@ -51,6 +51,9 @@ import {
 } from "./jobs.ts";
 import { isSchemaCurrent, readEpoch } from "./schema.ts";
 import { WriterThread } from "./writer-thread.ts";
+
+const DESCRIBE =
+  "select sqlite_version() as version, page_count * page_size as bytes from pragma_page_count(), pragma_page_size()";
 
 const CACHE_KIB = 16 * 1024;
 
@@ -196,6 +199,11 @@ class SqliteStore implements Store {
 
   async sample(size: number): Promise<StoreSample> {
     return wrapReadErrors(() => toSample(this.#reader.database.prepare(sampleQuery("")).get({ $1: size })));
+  }
+
+  async describeDatabase(): Promise<DatabaseFacts> {
+    const row = wrapReadErrors(() => this.#reader.database.prepare(DESCRIBE).get());
+    return { engine: "sqlite", version: String(row?.["version"]), bytes: Number(row?.["bytes"]) };
   }
 
   async ready(): Promise<void> {

@@ -31,6 +31,7 @@ const VIEWS = {
   duplicates: lazyView(async () => (await import("../podcasts/duplicates.tsx")).DuplicatesView),
   account: lazyView(async () => (await import("../accounts/account.tsx")).AccountView),
   people: lazyView(async () => (await import("../accounts/administration.tsx")).AdministrationView),
+  server: lazyView(async () => (await import("./server-status.tsx")).ServerView),
   appLogin: lazyView(async () => (await import("../apps/app-login.tsx")).AppLoginView),
 } satisfies Readonly<Record<string, View>>;
 type ViewName = keyof typeof VIEWS;
@@ -134,6 +135,7 @@ export function App() {
     ...words.views,
     appLogin: words.appLogin.title,
     people: words.administration.title,
+    server: words.server.title,
     history: words.history.title,
     links: words.links.title,
     alerts: words.alerts.title,

@@ -75,14 +75,15 @@ export function MoreView({ onSettings }: Pick<NavigationProps, "onSettings">) {
 }
 
 function OtherViews({ view, onSettings }: NavigationProps) {
-  const { views, links, administration, settings, api } = useWords();
-  const me = useValue(currentUser);
+  const { views, links, administration, server, settings, api } = useWords();
+  const isAdmin = useValue(currentUser)?.role === "administrator";
   const targets: readonly Target[] = [
     { view: "import", icon: "import", label: views.import },
     { view: "apps", icon: "apps", label: views.apps },
     { view: "links", icon: "link", label: links.title },
     ...(accountMode === "off" ? [] : [{ view: "account", icon: "account", label: views.account } as const]),
-    ...(me?.role === "administrator" ? [{ view: "people", icon: "people", label: administration.title } as const] : []),
+    ...(isAdmin ? [{ view: "people", icon: "people", label: administration.title } as const] : []),
+    ...(isAdmin || accountMode === "off" ? [{ view: "server", icon: "server", label: server.title } as const] : []),
   ];
   return (
     <div class="other-views">

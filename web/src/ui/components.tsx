@@ -33,6 +33,7 @@ const ICONS = {
   more: "M4.500 12a.5.5 0 1 0 1 0 .5.5 0 0 0-1 0zm7 0a.5.5 0 1 0 1 0 .5.5 0 0 0-1 0zm7 0a.5.5 0 1 0 1 0 .5.5 0 0 0-1 0z",
   people:
     "M9 11a3.500 3.500 0 1 0 0-7 3.500 3.500 0 0 0 0 7zm-6 8c.500-4 3-5 6-5s5.500 1 6 5M16 4.500a3 3 0 0 1 0 6m2 4c2 .500 3 2 3 4.500",
+  server: "M4 5h16v6H4zm0 8h16v6H4zM7.500 8h.01M7.500 16h.01M11 8h5m-5 8h5",
   waiting: "M12 7v5l3 3m-3-12a9 9 0 1 1 0 18 9 9 0 0 1 0-18z",
 } as const;
 export type IconName = keyof typeof ICONS;
