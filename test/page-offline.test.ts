@@ -10,6 +10,8 @@ import { PASSWORD, visit as visitAs } from "./support/page-accounts.ts";
 import { ATOMIC, add, newId, startServer, temporaryFolder } from "./support/server.ts";
 import { en, format } from "./support/words.ts";
 
+const browser = await launch();
+
 /** Everything that the page stores for a start without the server. */
 const storedUrls = (page: Page) =>
   page.evaluate<string[]>(`(async () => {
@@ -86,6 +88,8 @@ describe("offline start", { concurrency: 2 }, () => {
       await assert.rejects(page.goto(path), /ERR_(CONNECTION_REFUSED|FAILED)/, path);
 
     const second = await startServer({ ...settings, PORT: String(first.port) });
+    // The error page of the browser is still being loaded.
+    await page.waitForURL("chrome-error://chromewebdata/");
     await page.goto("/pods/?from=home#list");
     await status(page, en.connection.unreachable).waitFor({ state: "hidden" });
     const countOnServer = async () => (await second.call("GET", "/pods/v1/subscriptions")).json.data.length;
@@ -135,7 +139,6 @@ describe("offline start", { concurrency: 2 }, () => {
       const [type = "text/plain", body = ""] = former[url] ?? [];
       response.writeHead(former[url] === undefined ? 404 : 200, { "content-type": type }).end(body);
     });
-    const browser = await launch();
     const { page, allow, finish } = await browser.newPage(server.url, { offlineStart: true });
     allow(/^(failed|response): /);
     await page.goto("/");

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { signUp } from "./support/accounts.ts";
+import { Accounts } from "../src/accounts/accounts.ts";
+import { isAccountRefusal } from "../src/accounts/refusals.ts";
+import { signIn, signUp } from "./support/accounts.ts";
 import { assertAccessible } from "./support/browser.ts";
 import { openView } from "./support/navigation.ts";
 import { numberedFeeds, until, visit } from "./support/page.ts";
@@ -41,7 +43,9 @@ describe("server page", { concurrency: 2 }, () => {
 
   test("server page: accounts → for administrators only", async () => {
     const server = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" });
-    const admin = await signUp(server.port, "ann", PASSWORD);
+    const accounts = new Accounts(server.store.accounts, { signUp: true });
+    assert.ok(!isAccountRefusal(await accounts.create("ann", PASSWORD, new Date())));
+    const admin = await signIn(server.port, { name: "ann", password: PASSWORD });
     const member = await signUp(server.port, "bob", PASSWORD);
     const first = await visitAs({ server, as: admin, size: "desktop" });
     await openView(first.page, words.title);

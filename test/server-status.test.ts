@@ -1,7 +1,9 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { createAdminClient } from "../client/src/admin.ts";
-import { signUp } from "./support/accounts.ts";
+import { Accounts } from "../src/accounts/accounts.ts";
+import { isAccountRefusal } from "../src/accounts/refusals.ts";
+import { signIn, signUp } from "./support/accounts.ts";
 import { add, newId, startServer } from "./support/server.ts";
 
 const PASSWORD = "correct horse battery";
@@ -37,7 +39,9 @@ describe("server status", () => {
       EARMARK_SIGN_UP: "true",
       EARMARK_FETCH_FEEDS: "true",
     });
-    const admin = await signUp(server.port, "ann", PASSWORD);
+    const accounts = new Accounts(server.store.accounts, { signUp: true });
+    assert.ok(!isAccountRefusal(await accounts.create("ann", PASSWORD, new Date())));
+    const admin = await signIn(server.port, { name: "ann", password: PASSWORD });
     const member = await signUp(server.port, "bob", PASSWORD);
     const get = (headers: Readonly<Record<string, string>>) => server.call("GET", "/v1/server", { headers });
     const { json } = await get({ Cookie: admin.cookie });
