@@ -163,6 +163,29 @@ describe("account limits", () => {
     assert.equal((await send(1)).status, 429);
   });
 
+  test("limits: operations per minute, a long document → allowed with a full allowance, whatever it contains", async () => {
+    const server = await start({ EARMARK_OPERATIONS_PER_MINUTE: "300" });
+    const { Authorization } = await newUser(server);
+    const played = { action: "play", acted_at: "2026-01-02T03:04:05.678Z", feed_url: "https://feeds.example/" };
+    const data = Array.from({ length: 1_000 }, (_, index) => {
+      return {
+        type: "episode-action",
+        id: newId(),
+        attributes: { ...played, media_url: `https://m.example/${index}` },
+      };
+    });
+    const send = async () =>
+      (
+        await server.call("POST", "/v1/me/import", {
+          headers: { ...JSONAPI, Authorization },
+          body: JSON.stringify({ data }),
+        })
+      ).status;
+    assert.deepEqual([await send(), await send()], [200, 429]);
+    server.wait(MINUTE);
+    assert.equal(await send(), 200);
+  });
+
   test("limits: operations per minute, files → one per feed, but at least one per KiB", async () => {
     const server = await start({ EARMARK_OPERATIONS_PER_MINUTE: "30" });
     const { Authorization } = await newUser(server);

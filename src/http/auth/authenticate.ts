@@ -103,13 +103,20 @@ export function createAuthentication(options: AuthenticationOptions): Authentica
     }
     administration.recordSeen(user, now);
     const isAdmin = access === "admin";
+    // With a full allowance, any request is allowed, even if it spends that in parts.
+    let left = operations.burst;
+    const spendOperations = (cost: number) => {
+      const part = left === operations.burst ? cost : Math.min(cost, left);
+      left = Math.max(0, left - part);
+      if (part > 0) spend("operations", user, part, operations);
+    };
     return {
       ...(isAdmin ? { requiresAdmin: true, actor: await requireAdmin(request, user) } : {}),
       ...verified,
       author: authorOf(verified),
       maxSubscriptions: config.maxSubscriptions,
-      spend: (cost) => spend("operations", user, cost, operations),
-      // With a full allowance, any request is allowed. One has been spent by this request.
+      spend: spendOperations,
+      // The same for requests, of which this one has spent one.
       spendRequests: (count) => spend("requests", user, Math.min(count, requests.burst - 1), requests),
       requireAccess: async () => {
         if ((await verifyCaller(clock()))?.user !== user) throw failure("invalid-credentials");
