@@ -123,6 +123,20 @@ test("compose.accounts.yml: names and addresses → only the proxy is reachable 
   assert.equal(stdout, caddyfile);
 });
 
+test("compose.lan.yml: port, folder and user of a NAS → those of both containers", () => {
+  const variables = {
+    EARMARK_PORT: "127.0.0.1:8080",
+    EARMARK_DATA: "/mnt/cache/appdata/earmark",
+    EARMARK_USER: "99:100",
+  };
+  const { earmark, backup } = readCompose("compose.lan.yml", variables).services;
+  assert.deepEqual(earmark?.ports, ["127.0.0.1:8080:8080"]);
+  for (const service of [earmark, backup]) {
+    assert.equal(service?.user, "99:100");
+    assert.deepEqual(service?.volumes, ["/mnt/cache/appdata/earmark:/data"]);
+  }
+});
+
 test("compose.lan.yml: the backup container → a backup of the running server at once, and the shell goes on", async () => {
   const { backup, earmark } = readCompose("compose.lan.yml", REQUIRED).services;
   const folder = temporaryFolder();
