@@ -32,6 +32,7 @@ import { createPodcast } from "./support/fetching.ts";
 import { addTo, statusOf } from "./support/lists.ts";
 import { createPasskey } from "./support/passkeys.ts";
 import { run } from "./support/process.ts";
+import { createSecondFactor } from "./support/second-factors.ts";
 import { PLAIN } from "./support/server.ts";
 
 const { server, clock } = await startWithAccounts();
@@ -179,7 +180,10 @@ async function requestOf(who: Person, url: string, method: string, way: Way, hea
   const login = await startAppLogin(signatures, { app: "", address: "192.0.2.1" }, clock.now);
   const path = url.replace(":id", id).replace(":set", "1").replace(":device", "phone").replace(":token", login.id);
   const newPasskey = () => createPasskey(port, { Host: "127.0.0.1", ...who.session.headers });
-  const person = { ...who, password: PASSWORD, newPasskey } as unknown as Parameters<NonNullable<Way["body"]>>[0];
+  const newSecondFactor = () => createSecondFactor(port, who.session.headers, clock.now);
+  const person = { ...who, password: PASSWORD, newPasskey, newSecondFactor } as unknown as Parameters<
+    NonNullable<Way["body"]>
+  >[0];
   const body = await way.body?.(person, path);
   return writeRequest(method, path, { ...headersFor(url, way, who), ...headers }, body);
 }

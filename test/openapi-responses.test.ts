@@ -34,7 +34,7 @@ const WITH_ACCOUNTS = {
 };
 
 /** They exist only with accounts. */
-const ACCOUNT_PATHS = /^\/(oidc|v1\/(accounts|audit|identit|invit|oidc|pass|sessions|tokens))/;
+const ACCOUNT_PATHS = /^\/(oidc|v1\/(accounts|audit|identit|invit|oidc|pass|second-factor|sessions|tokens))/;
 const operationsOf = Object.entries(DOCUMENT.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]) => ({ name: `${method.toUpperCase()} ${path}`, path, operation })),
 );
@@ -368,6 +368,7 @@ test("responses: passkeys, identities and logins → as documented", async () =>
   await run(server, BASE_PATH, [
     ...(await signInCases(server, { Cookie: cookie })),
     ...invalidDocuments("POST /v1/passkeys", { "Content-Type": PLAIN, Cookie: cookie }),
+    ...invalidDocuments("POST /v1/second-factor", { "Content-Type": PLAIN, Cookie: cookie }),
   ]);
 });
 

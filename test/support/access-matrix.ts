@@ -4,7 +4,6 @@ import { asUser } from "../../src/accounts/caller.ts";
 import { linkUser } from "../../src/accounts/linked-users.ts";
 import { isAccountRefusal } from "../../src/accounts/refusals.ts";
 import { Signatures } from "../../src/accounts/signatures.ts";
-import { stepAt, totpCode } from "../../src/accounts/totp.ts";
 import { startAppLogin } from "../../src/apps/logins.ts";
 import type { PodcastRecord } from "../../src/podcasts/podcast-store.ts";
 import type { Store } from "../../src/store/shared/contract.ts";
@@ -43,9 +42,10 @@ import {
   tamper,
   wayOf,
 } from "./access.ts";
-import { createAccount, fromElsewhere, inviteTo, newToken, type SignedIn, signIn } from "./accounts.ts";
+import { createAccount, fromElsewhere, inviteTo, newToken, signIn } from "./accounts.ts";
 import { createPodcast } from "./fetching.ts";
 import { createPasskey } from "./passkeys.ts";
+import { createSecondFactor } from "./second-factors.ts";
 import { callServer, newId, PLAIN } from "./server.ts";
 
 interface Place {
@@ -118,12 +118,6 @@ export class AccessMatrix {
     await this.#makePerson(name);
   }
 
-  async #newSecondFactor({ cookie: Cookie }: SignedIn): Promise<object> {
-    const enrollment = await this.send("GET", "/v1/second-factor/enrollment", { Cookie });
-    const { ticket, secret } = JSON.parse(bodyOf(enrollment)).meta;
-    return { ticket, one_time_code: totpCode(secret, stepAt(this.#clock.now)) };
-  }
-
   async #makePerson(name: string): Promise<void> {
     const port = this.#port;
     const label = markOf(name);
@@ -147,7 +141,7 @@ export class AccessMatrix {
       ended: { revoked: revoked.token, expired: expired.token, signedOut: signedOut.session, idle: early.session },
       items: new Map(),
       newPasskey: () => createPasskey(port, { Host: "127.0.0.1", Cookie: session.cookie }),
-      newSecondFactor: () => this.#newSecondFactor(session),
+      newSecondFactor: () => createSecondFactor(port, { Cookie: session.cookie }, this.#clock.now),
     };
     this.#people.set(name, person);
     const kinds = ["/v1/subscriptions/:id", SESSION, TOKEN, PASSKEY, IDENTITY, DUPLICATE, LINK, ...PODCASTS];

@@ -3,6 +3,7 @@ import { Accounts } from "../../src/accounts/accounts.ts";
 import { isAccountRefusal } from "../../src/accounts/refusals.ts";
 import { one } from "./access.ts";
 import { document as documentWith, fromElsewhere, signIn, signUp } from "./accounts.ts";
+import { createSecondFactor } from "./second-factors.ts";
 import { PLAIN, type TestServer } from "./server.ts";
 import type { Case, Headers } from "./sign-in-cases.ts";
 
@@ -38,6 +39,12 @@ export async function administrationCases(
   const newcomer = () => ({ ...fromElsewhere(), "Content-Type": PLAIN });
   const secretOf = (url: string) => url.split("#")[1] ?? "";
   const link = secretOf((await create(`${other}/reset-links`)).attributes.url);
+  const { cookie: Cookie } = await signUp(server.port, "carol", "correct horse battery", fromElsewhere());
+  const carol = `/v1/accounts/${await idOf("carol")}`;
+  const app = documentWith("second-factor", await createSecondFactor(server.port, { Cookie }, new Date()));
+  const added = { headers: { Cookie, "Content-Type": PLAIN }, body: app };
+  assert.equal((await server.call("POST", `${basePath}/v1/second-factor`, added)).status, 201);
+  const ofCarol = secretOf((await create(`${carol}/reset-links`)).attributes.url);
   const invitation = `/v1/invitations/${(await create("/v1/invitations", wanted)).id}`;
   return [
     ...["/v1/accounts", "/v1/invitations", "/v1/audit-log"].flatMap((path): Case[] => [
@@ -84,6 +91,11 @@ export async function administrationCases(
     ),
     [`POST ${account}/reset-links`, 409, session, undefined, `${other}/reset-links`],
     ["POST /v1/password-resets", 422, newcomer(), reset(link, "short")],
+    ["POST /v1/password-resets", 401, newcomer(), reset(ofCarol)],
+    [`DELETE ${account}/second-factor`, 404, session, undefined, "/v1/accounts/12345/second-factor"],
+    [`DELETE ${account}/second-factor`, 400, session, undefined, `${carol}/second-factor?x`],
+    [`DELETE ${account}/second-factor`, 406, html, undefined, `${carol}/second-factor`],
+    [`DELETE ${account}/second-factor`, 204, session, undefined, `${carol}/second-factor`],
     ["POST /v1/password-resets", 201, newcomer(), reset(link)],
     ["POST /v1/password-resets", 403, newcomer(), reset(link)],
     ...invalidDocuments("POST /v1/password-resets", newcomer()),

@@ -3,6 +3,7 @@ import { asUser } from "../../src/accounts/caller.ts";
 import { linkUser } from "../../src/accounts/linked-users.ts";
 import { document as documentWith } from "./accounts.ts";
 import { createPasskey } from "./passkeys.ts";
+import { createSecondFactor } from "./second-factors.ts";
 import { PLAIN, type TestServer } from "./server.ts";
 
 export type Headers = Record<string, string>;
@@ -26,6 +27,12 @@ export async function signInCases(server: TestServer, session: Headers): Promise
     [name, 406, { ...headers, Accept: "text/html" }],
   ];
   return [
+    ...(await secondFactorCases(server, session)),
+    ...["GET /v1/second-factor", "POST /v1/second-factor", "DELETE /v1/second-factor"].flatMap((name) =>
+      refused(name, name.startsWith("POST") ? typed : session),
+    ),
+    ...refused("GET /v1/second-factor/enrollment", session),
+    ...refused("POST /v1/second-factor/recovery-codes", session),
     ["POST /v1/passkeys", 422, typed, added],
     ["POST /v1/passkeys", 201, { ...typed, Host: `127.0.0.1:${server.port}` }, fresh],
     ["GET /v1/passkey-options/sign-in", 200, {}],
@@ -48,5 +55,25 @@ export async function signInCases(server: TestServer, session: Headers): Promise
       ]),
       [`DELETE /v1/${kind}/{id}`, 204, session, undefined, `/v1/${kind}/${ids[kind]}`],
     ]),
+  ];
+}
+
+/** Requests about the authenticator app of a user who has none, and has none again afterwards. */
+async function secondFactorCases({ port }: TestServer, session: Headers): Promise<readonly Case[]> {
+  const typed = { ...session, "Content-Type": PLAIN };
+  const path = "/v1/second-factor";
+  const confirmed = await createSecondFactor(port, session, new Date());
+  const add = (changes: object = {}) => documentWith("second-factor", { ...confirmed, ...changes });
+  return [
+    [`GET ${path}/enrollment`, 200, session],
+    [`GET ${path}`, 200, session],
+    [`POST ${path}/recovery-codes`, 409, session],
+    [`POST ${path}`, 422, typed, add({ ticket: "x" })],
+    [`POST ${path}`, 422, typed, add({ one_time_code: "x" })],
+    [`POST ${path}`, 201, typed, add()],
+    [`POST ${path}`, 409, typed, add()],
+    [`GET ${path}`, 200, session],
+    [`POST ${path}/recovery-codes`, 201, session],
+    [`DELETE ${path}`, 204, session],
   ];
 }
