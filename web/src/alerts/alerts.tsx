@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Alert, Subscription } from "../../../client/src/index.ts";
 import { nameOf } from "../list/known-podcasts.ts";
-import { openedPanel } from "../list/podcast-components.ts";
+import { podcastHref } from "../list/place.ts";
 import { subscriptionList } from "../list/subscription-list.ts";
 import { accountMode } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
@@ -78,8 +78,7 @@ function AlertCard({ alert: { code, title, text, raisedAt, subscriptions } }: { 
 }
 
 function showPodcast({ id }: Subscription): void {
-  openedPanel.set(id);
-  location.hash = "list";
+  location.hash = podcastHref(id);
 }
 
 /** Where one can do something about it. */

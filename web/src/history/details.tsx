@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import type { ChangeSetWithChanges, SubscriptionChange } from "../../../client/src/index.ts";
-import { nameOf, podcastOf, titleOf } from "../list/known-podcasts.ts";
-import { Cover } from "../list/row.tsx";
+import { SubscriptionCover } from "../list/cover.tsx";
+import { nameOf } from "../list/known-podcasts.ts";
 import { sync } from "../list/subscription-list.ts";
 import { client } from "../server/server.ts";
 import { MiddleEllipsis } from "../ui/components.tsx";
@@ -97,11 +97,11 @@ interface ChangeProps {
 function Change({ change, isBusy, onUndo }: ChangeProps) {
   const { history } = useWords();
   const item = toSubscription(change);
-  const { host, masked } = displayUrl(item.feedUrl);
+  const { masked } = displayUrl(item.feedUrl);
   const isForgotten = change.change === "updated" && change.before === undefined;
   return (
     <div class="outcome change">
-      <Cover name={titleOf(item) ?? host} artwork={podcastOf(item)?.artwork?.small} />
+      <SubscriptionCover subscription={item} />
       <div class="details">
         <strong class="truncate">{nameOf(item)}</strong>
         {change.change === "updated" ? (

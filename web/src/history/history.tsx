@@ -1,16 +1,15 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ChangeSet, ChangeSetWithChanges, Subscription } from "../../../client/src/index.ts";
-import { nameOf, podcastOf, titleOf } from "../list/known-podcasts.ts";
+import { SubscriptionCover } from "../list/cover.tsx";
+import { nameOf } from "../list/known-podcasts.ts";
 import { Moved } from "../list/moved.tsx";
 import { readMoved } from "../list/moves.ts";
-import { Cover } from "../list/row.tsx";
 import { subscriptionList, sync } from "../list/subscription-list.ts";
 import { client } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
 import { useRestoreFocus } from "../ui/components.tsx";
 import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainError } from "../ui/errors.ts";
-import { displayUrl } from "../ui/feed-url.ts";
 import { focusContent } from "../ui/notices.ts";
 import { Pager } from "../ui/pager.tsx";
 import { useLoaded } from "../ui/requests.ts";
@@ -154,11 +153,7 @@ function Podcasts({ set }: { set: ChangeSetWithChanges }) {
     <div class="podcasts">
       <span class="covers">
         {all.map((item) => (
-          <Cover
-            key={item.id}
-            name={titleOf(item) ?? displayUrl(item.feedUrl).host}
-            artwork={podcastOf(item)?.artwork?.small}
-          />
+          <SubscriptionCover key={item.id} subscription={item} />
         ))}
       </span>
       <span class="truncate muted">

@@ -68,3 +68,19 @@ const ATTENTION: readonly (string | undefined)[] = ["moved", "forbidden", "faili
 /** Whether the feed has moved or cannot be read. */
 export const needsAttention = (subscription: Subscription): boolean =>
   ATTENTION.includes(podcastOf(subscription)?.status);
+
+const DAY_MS = 24 * 60 * 60_000;
+
+/** Whether an episode came out within a day. */
+export function isNew(subscription: Subscription): boolean {
+  const latest = podcastOf(subscription)?.latestEpisodeAt?.getTime();
+  return latest !== undefined && Date.now() - latest < DAY_MS;
+}
+
+const YEAR_MS = 365 * DAY_MS;
+
+/** Whether the feed has had no new episode for a year. */
+export function isQuiet(subscription: Subscription): boolean {
+  const latest = podcastOf(subscription)?.latestEpisodeAt?.getTime();
+  return latest !== undefined && Date.now() - latest > YEAR_MS;
+}

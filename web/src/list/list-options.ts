@@ -1,15 +1,24 @@
 import type { Subscription } from "../../../client/src/index.ts";
 import { createState } from "../state/state.ts";
-import { needsAttention, podcastOf, titleOf } from "./known-podcasts.ts";
+import { storage } from "../state/storage.ts";
+import { isQuiet, needsAttention, podcastOf, titleOf } from "./known-podcasts.ts";
+import type { Filter, Order } from "./place.ts";
 
-export type Order = "newest" | "oldest" | "title" | "folder";
-/** `folder` with an empty path is for subscriptions without folders. */
-export type Filter = "all" | "attention" | { readonly folder: string };
+export type Layout = "covers" | "list";
 
-/** What the list shows; kept while another view is shown. */
-export const search = createState("");
-export const order = createState<Order>("newest");
-export const filter = createState<Filter>("all");
+function storedLayout(): Layout {
+  const stored = storage.get("layout");
+  if (stored === "covers" || stored === "list") return stored;
+  return matchMedia("(max-width: 40rem)").matches ? "covers" : "list";
+}
+
+export const layout = createState<Layout>(storedLayout());
+
+export function setLayout(chosen: Layout): void {
+  storage.set("layout", chosen);
+  layout.set(chosen);
+}
+
 /** Folders whose subscriptions are hidden when the list is ordered by folder. */
 export const collapsed = createState<ReadonlySet<string>>(new Set());
 /** Ids; undefined unless the list shows checkboxes. */
@@ -27,16 +36,18 @@ const NO_FOLDER = [""];
 const foldersOf = ({ folders }: Subscription) => folders ?? NO_FOLDER;
 
 /** Includes the folders within it. */
-const isIn = (path: string) => (folder: string) => folder === path || (path !== "" && folder.startsWith(`${path}/`));
+export const isIn = (path: string) => (folder: string) =>
+  folder === path || (path !== "" && folder.startsWith(`${path}/`));
 
 /** The subscriptions to show, oldest first. */
 export function filterList(items: readonly Subscription[], currentFilter: Filter, query: string): Subscription[] {
   const contains = (text: string | undefined) => text?.toLowerCase().includes(query);
   return items.filter((item) => {
     if (currentFilter === "attention" && !needsAttention(item)) return false;
+    if (currentFilter === "quiet" && !isQuiet(item)) return false;
     if (typeof currentFilter === "object" && !foldersOf(item).some(isIn(currentFilter.folder))) return false;
     if (query === "" || contains(item.feedUrl) || contains(item.title)) return true;
-    if (item.formerFeedUrls?.some(contains)) return true;
+    if (item.formerFeedUrls?.some(contains) || item.folders?.some(contains)) return true;
     const podcast = podcastOf(item);
     return contains(podcast?.title) || contains(podcast?.author);
   });
@@ -55,6 +66,12 @@ function byTitle(items: readonly Subscription[]): Subscription[] {
   return keyed.sort(([one], [other]) => compareText(one, other)).map(([, item]) => item);
 }
 
+/** The podcasts about whose episodes nothing is known come last. */
+function byLatest(items: readonly Subscription[]): Subscription[] {
+  const latest = (item: Subscription) => podcastOf(item)?.latestEpisodeAt?.getTime() ?? 0;
+  return items.toSorted((one, other) => latest(other) - latest(one));
+}
+
 /** Takes the filtered list, oldest first. */
 export function arrange(
   items: readonly Subscription[],
@@ -64,6 +81,7 @@ export function arrange(
   if (currentOrder === "oldest") return items;
   if (currentOrder === "newest") return [...items].reverse();
   if (currentOrder === "title") return byTitle(items);
+  if (currentOrder === "latest") return byLatest(items);
   const groups = new Map<string, Subscription[]>();
   for (const item of byTitle(items)) {
     for (const folder of foldersOf(item)) {

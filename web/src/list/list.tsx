@@ -1,33 +1,39 @@
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
-import { serverUrl } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
 import { Icon, useRestoreFocus } from "../ui/components.tsx";
 import { ErrorMessage } from "../ui/error-message.tsx";
 import { isolate } from "../ui/isolate.ts";
 import { announce, showNotice } from "../ui/notices.ts";
-import { useNarrow, VirtualList } from "../ui/virtual-list.tsx";
+import { openMenu } from "../ui/opened-menu.ts";
+import { sidebarContent } from "../ui/sidebar.ts";
+import { useMedia, VirtualList } from "../ui/virtual-list.tsx";
 import { format, getWords, useWords } from "../words/index.ts";
-import { podcastsVersion } from "./known-podcasts.ts";
+import { Entry } from "./entry.tsx";
+import { useEntryGestures } from "./entry-gestures.ts";
+import { isQuiet, needsAttention, podcastsVersion } from "./known-podcasts.ts";
+import { ListBar } from "./list-bar.tsx";
 import {
   arrange,
   collapsed,
-  filter,
   filterList,
   type Group,
   isGroup,
-  type Order,
-  order,
-  search,
+  layout,
   selection,
   toggleSelected,
 } from "./list-options.ts";
-import { openedPanel, type PodcastComponents, podcastComponents } from "./podcast-components.ts";
+import { changePlace, FOLDERS, filter, opened, order, search } from "./place.ts";
+import { type PodcastComponents, podcastComponents } from "./podcast-components.ts";
 import { startRenaming, useRenamedRow } from "./renaming.ts";
-import { Row } from "./row.tsx";
 import { reconnect, subscriptionList } from "./subscription-list.ts";
 
 const ANNOUNCE_AFTER_MS = 500;
+/** In rem. */
+const ROW_HEIGHT = 4;
+const COVER_TEXT_HEIGHT = 3.25;
+const COVERS = { width: 6.25, gap: 0.875 };
+const LARGE_COVERS = { width: 9.5, gap: 1.25 };
 
 interface ListViewProps {
   readonly loadPodcastComponents: () => Promise<PodcastComponents>;
@@ -38,39 +44,32 @@ export function ListView({ loadPodcastComponents }: ListViewProps) {
   const { items, status } = useValue(subscriptionList);
   const total = items.length;
   const loaded = useValue(podcastComponents);
-  const openedId = useValue(openedPanel);
-  const opened = openedId === undefined ? undefined : items.find(({ id }) => id === openedId);
+  const openedId = useValue(opened);
+  const isEmpty = total === 0;
+  const shown = items.find(({ id }) => id === openedId);
   useEffect(() => {
-    if (total > 0) void showPodcasts(loadPodcastComponents);
-  }, [total > 0]);
+    if (!isEmpty) void showPodcasts(loadPodcastComponents);
+  }, [isEmpty]);
   useEffect(() => {
-    if (openedId !== undefined) void showPanel(loadPodcastComponents);
+    sidebarContent.set(isEmpty ? undefined : loaded?.Folders);
+    return () => sidebarContent.set(undefined);
+  }, [loaded, isEmpty]);
+  useEffect(() => {
+    if (openedId !== undefined) void showOpened(loadPodcastComponents);
   }, [openedId]);
 
   return (
     <>
-      <div class="page-head">
-        <h1>{words.list.title}</h1>
-        {(status === "ready" || total > 0) && <p class="total">{format(words.count, { n: total })}</p>}
-        {total > 0 && (
-          <a
-            class="button"
-            href={`${serverUrl}/v1/subscriptions.opml`}
-            download="earmark.opml"
-            title={words.list.exportHint}
-          >
-            <Icon name="export" />
-            {words.list.export}
-          </a>
-        )}
-      </div>
-
+      {isEmpty && (
+        <ListBar count={status === "ready" ? format(words.count, { n: 0 }) : ""} isEmpty hasFilters={false} />
+      )}
       {status === "failed" && <ErrorMessage text={words.list.failed} onAction={reconnect} />}
-      {status === "loading" && total === 0 && <p class="muted">{words.loading}</p>}
-      {status === "ready" && total === 0 && <EmptyList />}
-      {status === "ready" && total > 1 && loaded && <loaded.DuplicateHint />}
-      {total > 0 && <SearchableList items={items} />}
-      {loaded && opened && <loaded.Panel key={opened.id} subscription={opened} />}
+      {status === "loading" && isEmpty && <p class="muted">{words.loading}</p>}
+      {status === "ready" && isEmpty && <EmptyList />}
+      {!isEmpty && <SearchableList items={items} />}
+      {loaded && shown && <loaded.Panel key={shown.id} subscription={shown} />}
+      {loaded && openedId === FOLDERS && <loaded.FolderSheet />}
+      {loaded && <loaded.Menu />}
     </>
   );
 }
@@ -85,9 +84,9 @@ async function showPodcasts(load: ListViewProps["loadPodcastComponents"]): Promi
   }
 }
 
-async function showPanel(load: ListViewProps["loadPodcastComponents"]): Promise<void> {
+async function showOpened(load: ListViewProps["loadPodcastComponents"]): Promise<void> {
   if (await showPodcasts(load)) return;
-  openedPanel.set(undefined);
+  opened.set(undefined);
   showNotice(getWords().failure.unreachable);
 }
 
@@ -96,70 +95,126 @@ type ListState = typeof subscriptionList.value;
 function SearchableList({ items }: Pick<ListState, "items">) {
   const words = useWords();
   const loaded = useValue(podcastComponents);
-  const selected = useValue(selection);
-  const isNarrow = useNarrow();
-  const [revealed, toggle] = useRevealed();
   const focusRow = useRef<((index: number) => void) | undefined>(undefined);
-  const { text, query, currentFilter, matches, visible } = useEntries(items);
-  const renamedRow = useRenamedRow(visible, (index) => focusRow.current?.(index));
-
-  const found = format(words.list.found, { n: matches.length });
+  const { text, query, currentFilter, matches, visible, hasFilters } = useEntries(items);
   const isFiltered = query !== "" || currentFilter !== "all";
+  const found = format(words.list.found, { n: matches.length });
   useEffect(() => {
     if (!isFiltered) return;
     const timer = setTimeout(() => announce(found), ANNOUNCE_AFTER_MS);
     return () => clearTimeout(timer);
   }, [query, currentFilter, found]);
   useRestoreFocus(matches.length === 0);
-
-  const showAll = () => {
-    search.set("");
-    filter.set("all");
-  };
+  const isFirst = useRef(true);
+  useEffect(() => {
+    if (!isFirst.current) scrollTo({ top: 0 });
+    isFirst.current = false;
+  }, [currentFilter]);
 
   return (
     <>
-      <search class="toolbar">
+      <search class="list-search">
         <SearchField onArrowDown={() => visible.length > 0 && focusRow.current?.(0)} />
-        {query !== "" && <span class="muted">{found}</span>}
-        {loaded && <loaded.FilterSelect items={items} />}
-        <OrderSelect />
-        {loaded && <loaded.BulkActions items={matches} />}
       </search>
+      <div class="toolbar">
+        <ListBar
+          count={query === "" ? format(words.count, { n: matches.length }) : found}
+          isEmpty={false}
+          hasFilters={hasFilters}
+        />
+        {loaded && <loaded.BulkActions items={matches} />}
+      </div>
+      {loaded && items.length > 1 && <loaded.DuplicateHint />}
       {matches.length === 0 ? (
         <div class="message">
           <p>{query === "" ? found : format(words.list.noMatches, { query: isolate(text) })}</p>
-          <button type="button" class="button" onClick={showAll}>
+          <button type="button" class="button" onClick={() => changePlace({ search: "", filter: "all" })}>
             {words.list.showAll}
           </button>
         </div>
       ) : (
-        <VirtualList
-          count={visible.length}
-          label={words.list.title}
-          height={isNarrow ? 6.5 : 4.25}
-          focusRow={focusRow}
-          onRowKey={(key, index) => key === "F2" && loaded !== undefined && startRenaming(visible[index], index)}
-          row={(index) => {
-            const entry = visible[index] as Group | Subscription;
-            if (isGroup(entry)) return loaded && <loaded.GroupHead group={entry} />;
-            const { id } = entry;
-            return (
-              <Row
-                subscription={entry}
-                isRevealed={revealed.has(id)}
-                onToggle={() => toggle(id)}
-                isSelected={selected?.has(id)}
-                onSelect={(isRange) => toggleSelected(id, visible, isRange)}
-                isRenaming={index === renamedRow}
-                onRename={() => startRenaming(entry, index)}
-              />
-            );
-          }}
-        />
+        <Entries visible={visible} focusRow={focusRow} />
       )}
     </>
   );
+}
+
+interface EntriesProps {
+  readonly visible: readonly (Group | Subscription)[];
+  readonly focusRow: { current: ((index: number) => void) | undefined };
+}
+
+function Entries({ visible, focusRow }: EntriesProps) {
+  const { list } = useWords();
+  const loaded = useValue(podcastComponents);
+  const selected = useValue(selection);
+  const isCovers = useValue(layout) === "covers";
+  const isLarge = useMedia("(min-width: 40rem)");
+  const renamedRow = useRenamedRow(visible, (index) => focusRow.current?.(index));
+  const isHead = useCallback((index: number) => isGroupAt(visible, index), [visible]);
+  const subscriptionAt = (index: number) => {
+    const entry = visible[index];
+    return entry === undefined || isGroup(entry) ? undefined : entry;
+  };
+  // There is no room for a text field below a cover.
+  const rename = (index: number) => {
+    const subscription = subscriptionAt(index);
+    if (loaded === undefined || subscription === undefined) return false;
+    return isCovers ? loaded.openPanel(subscription.id, "name") : startRenaming(subscription, index);
+  };
+  const select = (index: number, isRange: boolean) => toggleSelected(subscriptionAt(index)?.id ?? "", visible, isRange);
+  const showMenu = (index: number, opener: Element | null, at?: { readonly x: number; readonly y: number }) => {
+    const subscription = subscriptionAt(index);
+    if (loaded === undefined || subscription === undefined || opener === null) return;
+    openMenu(
+      loaded.menuOf(subscription, () => rename(index)),
+      opener,
+      at,
+    );
+  };
+  const gestures = useEntryGestures({
+    onMenu: (index, at) => showMenu(index, document.querySelector(`[data-index="${index}"] .title`), at),
+    onCover(index, isRange) {
+      if (selected === undefined) opened.set(subscriptionAt(index)?.id);
+      else select(index, isRange);
+    },
+    onDrag(index, event) {
+      const subscription = subscriptionAt(index);
+      if (subscription !== undefined) loaded?.drag(event, subscription);
+    },
+  });
+  return (
+    <div {...gestures}>
+      <VirtualList
+        count={visible.length}
+        label={list.title}
+        height={isCovers ? COVER_TEXT_HEIGHT : ROW_HEIGHT}
+        cells={isCovers ? (isLarge ? LARGE_COVERS : COVERS) : undefined}
+        isHead={isHead}
+        focusRow={focusRow}
+        onRowKey={(key, index) => key === "F2" && rename(index)}
+        row={(index) => {
+          const entry = visible[index] as Group | Subscription;
+          if (isGroup(entry)) return loaded && <loaded.GroupHead group={entry} />;
+          return (
+            <Entry
+              subscription={entry}
+              isCover={isCovers}
+              isSelected={selected?.has(entry.id)}
+              onSelect={(isRange) => select(index, isRange)}
+              isRenaming={!isCovers && index === renamedRow}
+              onMenu={(opener) => showMenu(index, opener)}
+            />
+          );
+        }}
+      />
+    </div>
+  );
+}
+
+function isGroupAt(entries: EntriesProps["visible"], index: number): boolean {
+  const entry = entries[index];
+  return entry !== undefined && isGroup(entry);
 }
 
 /** The subscriptions that match the search and the filter, and the same in order and with the heads of folders. */
@@ -175,18 +230,11 @@ function useEntries(items: ListState["items"]) {
     () => arrange(matches, currentOrder, collapsedFolders),
     [matches, currentOrder, collapsedFolders],
   );
-  return { text, query, currentFilter, matches, visible };
-}
-
-/** Ids of the rows whose full URL is shown. */
-function useRevealed(): readonly [ReadonlySet<string>, toggle: (id: string) => void] {
-  const [revealed, setRevealed] = useState<ReadonlySet<string>>(new Set());
-  const toggle = (id: string) => {
-    const next = new Set(revealed);
-    if (!next.delete(id)) next.add(id);
-    setRevealed(next);
-  };
-  return [revealed, toggle];
+  const hasFilters = useMemo(
+    () => currentFilter !== "all" || items.some((item) => item.folders || needsAttention(item) || isQuiet(item)),
+    [items, currentFilter, version],
+  );
+  return { text, query, currentFilter, matches, visible, hasFilters };
 }
 
 function SearchField({ onArrowDown }: { onArrowDown: () => void }) {
@@ -210,21 +258,6 @@ function SearchField({ onArrowDown }: { onArrowDown: () => void }) {
           onArrowDown();
         }}
       />
-    </label>
-  );
-}
-
-function OrderSelect() {
-  const { list } = useWords();
-  const loaded = useValue(podcastComponents);
-  return (
-    <label class="order">
-      <span class="visually-hidden">{list.order}</span>
-      <select value={useValue(order)} onChange={({ currentTarget }) => order.set(currentTarget.value as Order)}>
-        <option value="newest">{list.newest}</option>
-        <option value="oldest">{list.oldest}</option>
-        {loaded && <loaded.MoreSortOptions />}
-      </select>
     </label>
   );
 }

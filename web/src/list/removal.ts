@@ -22,7 +22,6 @@ export async function remove(subscriptions: readonly Subscription[]): Promise<vo
 }
 
 async function undo(subscriptions: readonly Subscription[]): Promise<void> {
-  lastClick = undefined;
   try {
     await restore(subscriptions);
     showNotice(getWords().list.undone);
@@ -66,22 +65,4 @@ async function undoRemovals(ids: readonly string[]): Promise<void> {
     }
     if (left <= 0) return;
   }
-}
-
-/** A second click within this time at the same place is meant for what was there before. */
-const DOUBLE_CLICK_MS = 500;
-const DOUBLE_CLICK_PX = 10;
-let lastClick: { readonly at: number; readonly x: number; readonly y: number } | undefined;
-
-/** Removes what a button is for, but only once if it is double-clicked: the next row is then under the pointer. */
-export function removeOnClick({ detail, clientX: x, clientY: y }: MouseEvent, subscription: Subscription): void {
-  const previous = lastClick;
-  const at = performance.now();
-  lastClick = { at, x, y };
-  const isSecond =
-    detail > 0 &&
-    previous !== undefined &&
-    at - previous.at < DOUBLE_CLICK_MS &&
-    Math.hypot(x - previous.x, y - previous.y) < DOUBLE_CLICK_PX;
-  if (detail < 2 && !isSecond) void remove([subscription]);
 }

@@ -113,9 +113,9 @@ function useNaming(devices: readonly Device[]): Naming {
         const item = byId.get(podcast);
         return (item && titleOf(item)) ?? shortName(feedUrl);
       },
-      artwork: ({ podcast }) => {
+      cover({ podcast, feedUrl }) {
         const item = byId.get(podcast);
-        return item && podcastOf(item)?.artwork?.small;
+        return { feedUrl: item?.feedUrl ?? feedUrl, artwork: item && podcastOf(item)?.artwork };
       },
       device: (id) => captions.get(id) ?? id,
     };

@@ -1,7 +1,6 @@
 import { useMemo, useState } from "preact/hooks";
-import type { Podcast } from "../../../client/src/index.ts";
 import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
-import { Cover } from "../list/row.tsx";
+import { Cover, type CoverProps } from "../list/cover.tsx";
 import { format, formatAge, useWords } from "../words/index.ts";
 import { useDuration } from "./durations.ts";
 import { type Filters, type Play, type PodcastSums, sumsByPodcast } from "./plays.ts";
@@ -11,7 +10,7 @@ type OfPodcast = Pick<Play, "podcast" | "feedUrl">;
 
 export interface Naming {
   readonly podcast: (play: OfPodcast) => string;
-  readonly artwork: (play: OfPodcast) => NonNullable<Podcast["artwork"]>["small"] | undefined;
+  readonly cover: (play: OfPodcast) => Pick<CoverProps, "feedUrl" | "artwork">;
   readonly device: (id: string) => string;
 }
 
@@ -58,7 +57,7 @@ function SumsRow({ sums, most, naming, chosen }: RowProps) {
   const name = naming.podcast(sums);
   return (
     <li class="play">
-      <Cover name={name} artwork={naming.artwork(sums)} />
+      <Cover name={name} {...naming.cover(sums)} />
       <div class="details">
         <strong class="truncate">
           <a href={hrefOf({ ...chosen, podcast })}>

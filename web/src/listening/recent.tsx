@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks";
 import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
-import { Cover } from "../list/row.tsx";
+import { Cover } from "../list/cover.tsx";
 import { Icon } from "../ui/components.tsx";
 import { format, formatAge, formatDay, useWords } from "../words/index.ts";
 import { formatClock } from "./durations.ts";
@@ -38,7 +38,7 @@ function PlayRow({ play, naming }: { play: Play; naming: Naming }) {
   const name = title ?? fileNameOf(mediaUrl);
   return (
     <li class="play">
-      <Cover name={podcast} artwork={naming.artwork(play)} />
+      <Cover name={podcast} {...naming.cover(play)} />
       <div class="details">
         <strong class="truncate" title={publishedAt && format(listening.published, { day: formatDay(publishedAt) })}>
           <bdi>{replaceControlCharacters(name)}</bdi>

@@ -3,11 +3,12 @@ import type { Subscription } from "../../../client/src/index.ts";
 import { titleOf } from "../list/known-podcasts.ts";
 import { selection } from "../list/list-options.ts";
 import { remove } from "../list/removal.ts";
-import { edit, subscriptionList } from "../list/subscription-list.ts";
+import { subscriptionList } from "../list/subscription-list.ts";
 import { useValue } from "../state/state.ts";
-import { Dialog, download, IconButton } from "../ui/components.tsx";
+import { Dialog, download } from "../ui/components.tsx";
 import { format, useWords } from "../words/index.ts";
-import { EditForm, listFolders, readFolders } from "./edit-form.tsx";
+import { EditForm, listFolders } from "./edit-form.tsx";
+import { moveToFolder, readFolder } from "./folder-edits.ts";
 
 /** Selects several of the visible subscriptions, to move, export or remove them together. */
 export function BulkActions({ items }: { items: readonly Subscription[] }) {
@@ -32,12 +33,6 @@ export function BulkActions({ items }: { items: readonly Subscription[] }) {
   const isEmpty = chosen.length === 0;
   return (
     <>
-      <IconButton
-        icon="select"
-        label={words.select}
-        aria-pressed={isOpen}
-        onClick={() => selection.set(isOpen ? undefined : new Set())}
-      />
       {isOpen && (
         <fieldset class="bulk-actions buttons" aria-label={words.select}>
           <span role="status">{format(words.selected, { n: chosen.length })}</span>
@@ -79,8 +74,10 @@ export function BulkActions({ items }: { items: readonly Subscription[] }) {
             value=""
             options={listFolders(subscriptionList.value.items)}
             onSave={async (text) => {
-              await edit(chosen.map(({ id }) => ({ id, folders: readFolders(text) })));
-              selection.set(undefined);
+              const read = readFolder(text);
+              if ("problem" in read) return read.problem;
+              await moveToFolder(chosen, read.path);
+              return selection.set(undefined);
             }}
             onClose={() => setMoving(false)}
           />

@@ -1,15 +1,15 @@
 import { useEffect, useState } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
+import { SubscriptionCover } from "../list/cover.tsx";
 import { EffectOnApps } from "../list/effect-on-apps.tsx";
-import { nameOf, podcastOf, podcastsVersion, titleOf } from "../list/known-podcasts.ts";
+import { nameOf, podcastOf, podcastsVersion } from "../list/known-podcasts.ts";
 import { merge, undoMerge } from "../list/moves.ts";
-import { Cover } from "../list/row.tsx";
 import { client } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
 import { Icon, useRestoreFocus } from "../ui/components.tsx";
 import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainError } from "../ui/errors.ts";
-import { displayUrl, shortName } from "../ui/feed-url.ts";
+import { shortName } from "../ui/feed-url.ts";
 import { showNotice } from "../ui/notices.ts";
 import { Problem } from "../ui/problem.tsx";
 import { useSubmit } from "../ui/requests.ts";
@@ -158,7 +158,7 @@ function Choice({ member, group, isChosen, onChoose }: ChoiceProps) {
   return (
     <label>
       <input type="radio" name={`keep-${group}`} checked={isChosen} onChange={onChoose} />
-      <Cover name={titleOf(member) ?? displayUrl(member.feedUrl).host} artwork={podcastOf(member)?.artwork?.small} />
+      <SubscriptionCover subscription={member} />
       <span class="details">
         <strong class="truncate">{nameOf(member)}</strong>
         <span class="truncate">{shortName(member.feedUrl)}</span>

@@ -76,12 +76,3 @@ export function EditForm(props: EditFormProps) {
 export function listFolders(items: readonly Subscription[]): string[] {
   return [...new Set(items.flatMap(({ folders = [] }) => folders))].sort(compareText);
 }
-
-const MAX_LEVELS = 8;
-
-/** The folders for a path that someone has typed; null for none. */
-export function readFolders(text: string): string[] | null {
-  const names = text.split("/").map((name) => name.trim());
-  const path = names.filter(Boolean).slice(0, MAX_LEVELS).join("/");
-  return path === "" ? null : [path];
-}

@@ -33,7 +33,7 @@ export function FeedStatus({ subscription }: { subscription: Subscription }) {
   };
   const isBad = status === "failing" || status === "gone" || status === "forbidden";
   return (
-    <div class={`message ${isBad ? "danger" : ""}`}>
+    <div class={isBad ? "message danger" : status === "moved" ? "message" : "feed-status"}>
       <p>
         <strong>{words.status[status]}.</strong> {explainFailure(failure, words) ?? words.explanation[status]}
       </p>

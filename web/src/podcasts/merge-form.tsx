@@ -4,7 +4,7 @@ import { EffectOnApps } from "../list/effect-on-apps.tsx";
 import { nameOf, titleOf } from "../list/known-podcasts.ts";
 import { filterList } from "../list/list-options.ts";
 import { merge, undoMerge } from "../list/moves.ts";
-import { openedPanel } from "../list/podcast-components.ts";
+import { opened } from "../list/place.ts";
 import { subscriptionList } from "../list/subscription-list.ts";
 import { useValue } from "../state/state.ts";
 import { Field } from "../ui/components.tsx";
@@ -35,7 +35,7 @@ export function MergeForm({ subscription, existing, onClose }: MergeFormProps) {
   const { isBusy, cause, submit } = useSubmit(async () => {
     if (into === undefined) return;
     await merge(subscription, into);
-    openedPanel.set(undefined);
+    opened.set(undefined);
     offerUndo(subscription, into);
   });
   return (

@@ -1,23 +1,25 @@
 import { useState } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
 import { replaceControlCharactersInLines } from "../../../src/util/control-characters.ts";
-import { nameOf, podcastOf, podcastsVersion, titleOf } from "../list/known-podcasts.ts";
-import { openedPanel } from "../list/podcast-components.ts";
+import { SubscriptionCover } from "../list/cover.tsx";
+import { podcastOf, podcastsVersion, titleOf } from "../list/known-podcasts.ts";
+import { opened } from "../list/place.ts";
 import { remove } from "../list/removal.ts";
-import { Cover } from "../list/row.tsx";
 import { edit, subscriptionList } from "../list/subscription-list.ts";
 import { useValue } from "../state/state.ts";
 import { Dialog, Icon } from "../ui/components.tsx";
 import { displayUrl } from "../ui/feed-url.ts";
 import { isolate } from "../ui/isolate.ts";
-import { format, formatDay, useWords } from "../words/index.ts";
-import { EditForm, listFolders, readFolders } from "./edit-form.tsx";
+import { format, formatAgo, formatDay, useWords } from "../words/index.ts";
+import { EditForm, listFolders } from "./edit-form.tsx";
 import { FeedStatus } from "./feed-status.tsx";
 import { FeedUrls } from "./feed-urls.tsx";
+import { readFolder } from "./folder-edits.ts";
 import { MergeForm } from "./merge-form.tsx";
+import { type PanelTask, takeTask } from "./panel-task.ts";
 import { toOwnTitle } from "./rename-form.tsx";
 
-const close = () => openedPanel.set(undefined);
+const close = () => opened.set(undefined);
 const focusTitle = () => document.querySelector<HTMLElement>("dialog[open] h2")?.focus();
 
 /** Everything about one podcast. */
@@ -25,7 +27,8 @@ export function Panel({ subscription }: { subscription: Subscription }) {
   const core = useWords();
   const words = core.podcasts;
   useValue(podcastsVersion);
-  const [editing, setEditing] = useState<"name" | "folder" | "merge" | undefined>(undefined);
+  const [requested] = useState(takeTask);
+  const [editing, setEditing] = useState<PanelTask | undefined>(requested);
   /** Another subscription that already has the new URL of this one. */
   const [existing, setExisting] = useState<Subscription | undefined>(undefined);
   const podcast = podcastOf(subscription);
@@ -33,7 +36,8 @@ export function Panel({ subscription }: { subscription: Subscription }) {
   const finish = () => {
     setEditing(undefined);
     setExisting(undefined);
-    focusTitle();
+    if (requested === undefined) focusTitle();
+    else close();
   };
   const isMerging = editing === "merge" || existing !== undefined;
   const removeThis = () => {
@@ -58,7 +62,11 @@ export function Panel({ subscription }: { subscription: Subscription }) {
           hint={words.folderHint}
           value={folders[0] ?? ""}
           options={listFolders(subscriptionList.value.items)}
-          onSave={(text) => edit([{ id, folders: readFolders(text) }])}
+          onSave={async (text) => {
+            const read = readFolder(text);
+            if ("problem" in read) return read.problem;
+            return edit([{ id, folders: read.path === "" ? null : [read.path] }]);
+          }}
           onClose={finish}
         />
       )}
@@ -83,11 +91,11 @@ export function Panel({ subscription }: { subscription: Subscription }) {
       )}
       {!isMerging && (
         <>
+          {podcast?.description && <p class="description">{replaceControlCharactersInLines(podcast.description)}</p>}
           <FeedStatus subscription={subscription} />
           <FeedUrls subscription={subscription} onConflict={setExisting} onDone={focusTitle} />
         </>
       )}
-      {podcast?.description && <p class="description">{replaceControlCharactersInLines(podcast.description)}</p>}
     </Dialog>
   );
 }
@@ -99,7 +107,7 @@ function Head({ subscription }: { subscription: Subscription }) {
   const homepage = podcast?.homepageUrl;
   return (
     <div class="podcast-head">
-      <Cover name={nameOf(subscription)} artwork={podcast?.artwork?.large} />
+      <SubscriptionCover subscription={subscription} sizes="320px" />
       <div>
         {podcast?.author && <p>{isolate(podcast.author)}</p>}
         {homepage !== undefined && displayUrl(homepage).isLink && (
@@ -109,6 +117,7 @@ function Head({ subscription }: { subscription: Subscription }) {
             </a>
           </p>
         )}
+        {podcast?.latestEpisodeAt && <p>{format(words.latestEpisode, { when: formatAgo(podcast.latestEpisodeAt) })}</p>}
         <p class="muted">{format(list.since, { day: formatDay(subscribedAt) })}</p>
         <p class="muted">
           {words.folder}: {folders.length === 0 ? words.noFolder : folders.map(isolate).join(", ")}

@@ -97,8 +97,10 @@ addEventListener("keydown", (event) => {
 });
 addEventListener("hashchange", () => {
   hideToken();
-  scrollTo({ top: 0 });
-  currentView.set(readView());
+  const view = readView();
+  // The list stays where it is when something above it is opened or closed.
+  if (view !== "list" || currentView.value !== "list") scrollTo({ top: 0 });
+  currentView.set(view);
 });
 // A file dropped outside the drop zone would otherwise replace the page.
 addEventListener("dragover", (event) => {

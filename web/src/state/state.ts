@@ -31,7 +31,7 @@ export function createState<T>(initial: T): State<T> {
 }
 
 export function useValue<T>(state: State<T>): T {
-  const [value, setValue] = useState(state.value);
+  const [value, setValue] = useState(() => state.value);
   useEffect(() => {
     const onChange = () => setValue(() => state.value);
     onChange();

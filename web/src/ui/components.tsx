@@ -8,6 +8,9 @@ const ICONS = {
   list: "M4 6h16M4 12h16M4 18h10",
   listening: "M4 15v-3a8 8 0 0 1 16 0v3M4 15h3v5H5a1 1 0 0 1-1-1zm13 0h3v4a1 1 0 0 1-1 1h-2z",
   add: "M12 5v14M5 12h14",
+  covers: "M4 4h7v7H4zm9 0h7v7h-7zM4 13h7v7H4zm9 0h7v7h-7z",
+  folder: "M3 6h6l2 2h10v11H3z",
+  sort: "M7 5v14m-3-3 3 3 3-3M17 19V5m-3 3 3-3 3 3",
   import: "M12 4v11m-4-4 4 4 4-4M5 20h14",
   export: "M12 15V4m-4 4 4-4 4 4M5 20h14",
   apps: "M8 3h8a1 1 0 0 1 1 1v16a1 1 0 0 1-1 1H8a1 1 0 0 1-1-1V4a1 1 0 0 1 1-1zm3 15h2",
@@ -57,7 +60,7 @@ export function IconButton({ icon, label, ...rest }: { icon: IconName; label: st
 }
 
 /** Falls back to `execCommand` where the clipboard API is missing, as on pages served over http. */
-async function copyText(text: string): Promise<boolean> {
+export async function copyText(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
     return true;

@@ -1,11 +1,23 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
+import { layOut } from "./grid-layout.ts";
+
+/** Sizes are in rem, so that they grow with the font size. */
+interface Cells {
+  /** At least; the cells of a line share its width. */
+  readonly width: number;
+  readonly gap: number;
+}
 
 interface VirtualListProps {
   readonly count: number;
   readonly label: string;
-  /** Height of a row in rem, so that it grows with the font size. */
+  /** Height of a row in rem; in a grid, of what is below the square at the top of a cell. */
   readonly height: number;
+  /** Shows a grid. */
+  readonly cells?: Cells | undefined;
+  /** Whether an entry has a line of a grid for itself, without a square. The same function for the same entries. */
+  readonly isHead?: ((index: number) => boolean) | undefined;
   readonly row: (index: number) => ComponentChildren;
   /** Set to a function that moves the focus to a row. */
   readonly focusRow?: { current: ((index: number) => void) | undefined };
@@ -19,27 +31,35 @@ interface FocusTarget {
   readonly control: number;
 }
 
-/** Rows rendered above and below the visible ones. */
-const OVERSCAN = 4;
+/** How much is rendered above and below the window, in windows: fast scrolling must not outrun the rendering. */
+const OVERSCAN = 0.5;
 const FOCUSABLE = "a[href], button, input";
+const HEAD_REM = 3.25;
 
-/** A list of any length that renders only its visible rows. The page itself scrolls; arrow keys move between rows. */
-export function VirtualList({ count, label, height, row, focusRow, onRowKey }: VirtualListProps) {
+/** A list or grid of any length that renders only what is visible. The page itself scrolls; arrow keys move the focus. */
+export function VirtualList(props: VirtualListProps) {
+  const { count, label, height, cells, isHead, row, focusRow, onRowKey } = props;
   const list = useRef<HTMLUListElement>(null);
   const cache = useRef({ row, rows: new Map<number, ComponentChildren>() });
-  const pixels = height * useRemSize();
-  const { range, measure } = useVisibleRange(list, count, pixels);
+  const rem = useRemSize();
+  const measured = useWidth(list, cells !== undefined);
+  const width = cells ? measured : 0;
+  const layout = useMemo(() => {
+    const heights = { text: height * rem, head: HEAD_REM * rem };
+    return layOut(count, heights, isHead, cells && { width: cells.width * rem, gap: cells.gap * rem, within: width });
+  }, [count, height, rem, width, isHead, cells]);
+  const { range, measure } = useVisibleRange(list, layout);
   const [from, to] = range;
 
   const show = (index: number) => {
-    const top = (list.current?.getBoundingClientRect().top ?? 0) + scrollY + index * pixels;
-    const isVisible = top > scrollY + 2 * pixels && top < scrollY + innerHeight - 3 * pixels;
-    if (isVisible) return;
-    scrollTo({ top: top - innerHeight / 2 });
+    const { top, height } = layout.boxOf(index);
+    const start = (list.current?.getBoundingClientRect().top ?? 0) + top;
+    if (start > 2 * LEAST_ROW_PX && start + height < innerHeight - 2 * LEAST_ROW_PX) return;
+    scrollTo({ top: scrollY + start + (height - innerHeight) / 2 });
     // Without waiting for the event, so that the rows around this one are there when the next key is pressed.
     measure();
   };
-  const { focused, focusIndex, ...listeners } = useRowFocus({ list, count, show, onRowKey });
+  const { focused, focusIndex, ...listeners } = useRowFocus({ list, layout, show, onRowKey });
   if (focusRow) focusRow.current = focusIndex;
 
   const indexes = [];
@@ -52,31 +72,51 @@ export function VirtualList({ count, label, height, row, focusRow, onRowKey }: V
   cache.current = { row, rows: new Map(indexes.map((index) => [index, cached?.get(index) ?? row(index)])) };
 
   return (
-    <ul ref={list} class="rows" aria-label={label} style={{ height: `${count * pixels}px` }} {...listeners}>
-      {indexes.map((index) => (
-        <li
-          key={index}
-          class="row"
-          data-index={index}
-          aria-setsize={count}
-          aria-posinset={index + 1}
-          style={{ height: `${pixels}px`, transform: `translateY(${index * pixels}px)` }}
-        >
-          {cache.current.rows.get(index)}
-        </li>
-      ))}
+    <ul
+      ref={list}
+      class={cells ? "rows covers" : "rows"}
+      aria-label={label}
+      style={{ height: `${layout.height}px` }}
+      {...listeners}
+    >
+      {indexes.map((index) => {
+        const { left, top, width, height } = layout.boxOf(index);
+        return (
+          <li
+            key={index}
+            class="row"
+            data-index={index}
+            aria-setsize={count}
+            aria-posinset={index + 1}
+            style={{
+              height: `${height}px`,
+              ...(cells && { width: `${width}px` }),
+              transform: `translate(${left}px, ${top}px)`,
+            }}
+          >
+            {cache.current.rows.get(index)}
+          </li>
+        );
+      })}
     </ul>
   );
 }
 
-interface RowFocusOptions extends Pick<VirtualListProps, "count" | "onRowKey"> {
+/** Room for what covers the edges of the window. */
+const LEAST_ROW_PX = 64;
+
+type Layout = ReturnType<typeof layOut>;
+
+interface RowFocusOptions extends Pick<VirtualListProps, "onRowKey"> {
   readonly list: { readonly current: Element | null };
+  readonly layout: Layout;
   /** Scrolls the page to the row. */
   readonly show: (index: number) => void;
 }
 
 /** Moves the focus between rows. The one that has it stays rendered, wherever the page is scrolled to. */
-function useRowFocus({ list, count, show, onRowKey }: RowFocusOptions) {
+function useRowFocus({ list, layout, show, onRowKey }: RowFocusOptions) {
+  const { count } = layout;
   const [focused, setFocused] = useState(-1);
   const target = useRef<FocusTarget | undefined>(undefined);
   const lastFocus = useRef<FocusTarget | undefined>(undefined);
@@ -114,14 +154,15 @@ function useRowFocus({ list, count, show, onRowKey }: RowFocusOptions) {
     const { target: element, key } = event;
     if (!(element instanceof HTMLElement) || event.ctrlKey || event.metaKey || event.altKey) return;
     const item = element.closest<HTMLElement>("[data-index]");
-    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[key] ?? homeOrEnd(key, element, count);
     if (item === null) return;
-    const isDone = onRowKey?.(key, Number(item.dataset["index"])) === true;
-    if (isDone || step !== 0) event.preventDefault();
-    if (isDone || step === 0) return;
+    if (onRowKey?.(key, Number(item.dataset["index"])) === true) return event.preventDefault();
     // Keys may arrive faster than rows are rendered.
     const start = target.current ?? focusTargetOf(item, element);
-    moveTo({ ...start, index: Math.max(0, Math.min(count - 1, start.index + step)) });
+    const index = indexAfterKey(layout, key, start.index);
+    const isForInput = element instanceof HTMLInputElement && /Home|End|Left|Right/.test(key);
+    if (index === undefined || isForInput) return;
+    event.preventDefault();
+    moveTo({ ...start, index });
   };
   const onFocusIn = ({ target: element }: FocusEvent) => {
     const item = element instanceof Element && element.closest<HTMLElement>("[data-index]");
@@ -136,13 +177,23 @@ function useRowFocus({ list, count, show, onRowKey }: RowFocusOptions) {
   return { focused, focusIndex, onKeyDown, onFocusIn, onFocusOut };
 }
 
+/** Undefined for a key that does not move the focus. */
+function indexAfterKey({ count, columns, moveLines }: Layout, key: string, index: number): number | undefined {
+  const page = columns === 1 ? 10 : 3;
+  const lines = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page }[key];
+  if (lines !== undefined) return moveLines(index, lines);
+  if (key === "Home") return 0;
+  if (key === "End") return count - 1;
+  const step = columns > 1 && { ArrowRight: 1, ArrowLeft: -1 }[key];
+  return step ? Math.max(0, Math.min(count - 1, index + step)) : undefined;
+}
+
 /** `range` has the first row to render, and the one after the last; `measure` updates it. */
-function useVisibleRange(list: { current: Element | null }, count: number, pixels: number) {
-  const [range, setRange] = useState<readonly [number, number]>([0, 2 * OVERSCAN]);
+function useVisibleRange(list: { current: Element | null }, layout: Layout) {
+  const [range, setRange] = useState<readonly [number, number]>([0, 8]);
   const measure = () => {
     const top = list.current?.getBoundingClientRect().top ?? 0;
-    const first = Math.max(0, Math.floor(-top / pixels) - OVERSCAN);
-    const last = Math.max(0, Math.ceil((innerHeight - top) / pixels) + OVERSCAN);
+    const [first, last] = layout.indexesIn(-top - OVERSCAN * innerHeight, (1 + OVERSCAN) * innerHeight - top);
     setRange((range) => (range[0] === first && range[1] === last ? range : [first, last]));
   };
   useLayoutEffect(() => {
@@ -157,32 +208,49 @@ function useVisibleRange(list: { current: Element | null }, count: number, pixel
       removeEventListener("scroll", measure);
       removeEventListener("resize", measure);
     };
-  }, [count, pixels]);
+  }, [layout]);
   return { range, measure };
 }
 
 function focusTargetOf(item: HTMLElement, element: Element): FocusTarget {
   const controls = [...item.querySelectorAll(FOCUSABLE)];
-  return { index: Number(item.dataset["index"]), control: controls.length - 1 - controls.indexOf(element) };
-}
-
-function homeOrEnd(key: string, element: HTMLElement, count: number): number {
-  if (element instanceof HTMLInputElement) return 0;
-  return key === "Home" ? -count : key === "End" ? count : 0;
+  // Heads of folders have nothing but a title.
+  const control = element.matches(".title")
+    ? Number.POSITIVE_INFINITY
+    : controls.length - 1 - controls.indexOf(element);
+  return { index: Number(item.dataset["index"]), control };
 }
 
 function useRemSize(): number {
   return useMemo(() => parseFloat(getComputedStyle(document.documentElement).fontSize), []);
 }
 
-/** Whether the page is so narrow that rows stack their parts, which makes them taller. */
-export function useNarrow(): boolean {
-  const query = matchMedia("(max-width: 40rem)");
-  const [isNarrow, setNarrow] = useState(query.matches);
+/** Zero until it is known, and where it does not matter. */
+function useWidth(list: { readonly current: Element | null }, isNeeded: boolean): number {
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const element = list.current;
+    if (!isNeeded || element === null) return;
+    const measure = () => setWidth(element.clientWidth);
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, [isNeeded]);
+  return width;
+}
+
+/** Whether a media query matches. */
+export function useMedia(text: string): boolean {
+  const query = useMemo(() => matchMedia(text), [text]);
+  const [isMatching, setMatching] = useState(query.matches);
   useEffect(() => {
-    const onChange = () => setNarrow(query.matches);
+    const onChange = () => setMatching(query.matches);
     query.addEventListener("change", onChange);
     return () => query.removeEventListener("change", onChange);
-  }, []);
-  return isNarrow;
+  }, [query]);
+  return isMatching;
 }
+
+/** Whether the page is so narrow that rows stack their parts, which makes them taller. */
+export const useNarrow = () => useMedia("(max-width: 40rem)");

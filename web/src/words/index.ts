@@ -80,6 +80,7 @@ export function formatDay(date: Date): string {
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
+const DAY_MS = 24 * HOUR_MS;
 
 /** How long ago, if less than 24 hours; otherwise the date. */
 export function formatAge(date: Date): string {
@@ -88,5 +89,17 @@ export function formatAge(date: Date): string {
   // The clocks of server and browser may differ.
   if (age < MINUTE_MS) return ago.now;
   if (age < HOUR_MS) return format(ago.minutes, { n: Math.floor(age / MINUTE_MS) });
-  return age < 24 * HOUR_MS ? format(ago.hours, { n: Math.floor(age / HOUR_MS) }) : formatDay(date);
+  return age < DAY_MS ? format(ago.hours, { n: Math.floor(age / HOUR_MS) }) : formatDay(date);
+}
+
+/** How long ago, roughly, however long that is. */
+export function formatAgo(date: Date): string {
+  const { ago } = getWords();
+  const days = Math.floor((Date.now() - date.getTime()) / DAY_MS);
+  if (days < 1) return formatAge(date);
+  if (days < 14) return format(ago.days, { n: days });
+  if (days < 60) return format(ago.weeks, { n: Math.floor(days / 7) });
+  return days < 730
+    ? format(ago.months, { n: Math.floor(days / 30.5) })
+    : format(ago.years, { n: Math.floor(days / 365.25) });
 }
