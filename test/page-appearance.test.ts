@@ -6,12 +6,14 @@ import { openSettings, openView } from "./support/navigation.ts";
 import {
   button,
   chooseFile,
+  chooseMore,
   feedsOf,
   hold,
   hosts,
   link,
   numberedFeeds,
   opml,
+  removeFrom,
   rows,
   until,
   visit,
@@ -47,7 +49,7 @@ const measure = (page: Page) =>
 
 const themeOf = (page: Page) => page.evaluate("document.documentElement.dataset.theme ?? 'system'");
 const isDark = (page: Page) =>
-  page.evaluate<boolean>(`!/255, 255, 255/.test(getComputedStyle(document.body).backgroundColor)`);
+  page.evaluate<boolean>(`!/\\(2\\d\\d, /.test(getComputedStyle(document.body).backgroundColor)`);
 
 describe("appearance", { concurrency: 3 }, () => {
   test("appearance: every state in German, under a base path, on a light desktop and a dark phone → accessible, fits the screen, fully translated", async (t) => {
@@ -109,10 +111,10 @@ describe("appearance", { concurrency: 3 }, () => {
       const { status, headers } = await server.call("GET", "/pods");
       assert.ok(status >= 301 && status <= 308, String(status));
       assert.equal(headers["location"], "/pods/");
-      const [download] = await Promise.all([page.waitForEvent("download"), link(page, de.list.export).click()]);
+      const [download] = await Promise.all([page.waitForEvent("download"), chooseMore(page, de.list.export, de)]);
       assert.equal(new URL(download.url()).pathname, "/pods/v1/subscriptions.opml");
       const before = (await feedsOf(server)).length;
-      await button(page, format(de.list.remove, { name: "pod-1.example/feed.xml" })).click();
+      await removeFrom(page, "pod-1.example", de);
       await button(page, de.close).click();
       await until(async () => (await feedsOf(server)).length, before - 1);
       await link(page, de.views.apps).click();
@@ -154,7 +156,7 @@ describe("appearance", { concurrency: 3 }, () => {
           const moves = [animationName === "none" ? "0s" : animationDuration, ...transitionDuration.split(", ")];
           return moves.every((time) => time === "0s") ? [] : [element.className];
         })`);
-      await button(page, format(en.list.remove, { name: "pod-3.example/feed.xml" })).click();
+      await removeFrom(page, "pod-3.example");
       await button(page, en.list.undo).waitFor();
       assert.deepEqual(await moving(), []);
       await page.emulateMedia({ reducedMotion: "no-preference" });

@@ -14,7 +14,7 @@ import {
   link,
   NEWEST_FIRST,
   OLDEST_FIRST,
-  removeButton,
+  removeFrom,
   returnToTab,
   rows,
   status,
@@ -101,7 +101,7 @@ describe("connection", { concurrency: 3 }, () => {
     await t.test("connection: offline → a banner, and changes are sent once online", async () => {
       await context.setOffline(true);
       await status(page, en.connection.offline).waitFor();
-      await removeButton(page, "two.example").click();
+      await removeFrom(page, "two.example");
       await button(page, en.close).click();
       await until(() => hosts(page), WITHOUT_TWO);
       await page.clock.fastForward(1_000);

@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { assertAccessible } from "./support/browser.ts";
 import { learn } from "./support/fetching.ts";
-import { button, feedsOf, hosts, link, rows, status, subscribe, until, visit } from "./support/page.ts";
+import { button, feedsOf, hosts, link, removeFrom, rows, status, subscribe, until, visit } from "./support/page.ts";
 import { newId, startServer, type TestServer } from "./support/server.ts";
 import { en, format } from "./support/words.ts";
 
@@ -73,7 +73,7 @@ describe("duplicates", { concurrency: 2 }, () => {
     const server = await serverWithDuplicates();
     const { page, finish } = await visit({ server });
     await page.getByText(format(words.hint, { n: 2 })).waitFor();
-    await button(page, format(en.list.remove, { name: "Ay again" })).click();
+    await removeFrom(page, "Ay again");
     await page.getByText(format(words.hint, { n: 1 })).waitFor();
     await finish();
   });

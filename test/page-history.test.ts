@@ -9,7 +9,7 @@ import {
   hosts,
   link,
   numberedFeeds,
-  removeButton,
+  removeFrom,
   status,
   subscribe,
   THREE,
@@ -153,7 +153,7 @@ describe("history", { concurrency: 2 }, () => {
     await subscribe(server, THREE);
     now = new Date();
     const { page, finish } = await visit({ server });
-    await removeButton(page, "two.example").click();
+    await removeFrom(page, "two.example");
     await openView(page, history.title);
     await lines(page).first().getByRole("link").click();
     const undo = { what: history.undoOne.removed, name: "two.example/feed" };

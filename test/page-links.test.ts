@@ -67,6 +67,7 @@ describe("links", { concurrency: 2 }, () => {
       await shoot(page, `links-${size}`);
 
       await page.goto(`/#list`);
+      if (size === "phone") await button(page, en.list.asList).click();
       const row = page.getByRole("listitem").filter({ hasText: "The News" });
       await row.getByRole("img", { name: words.shared }).waitFor();
       assert.equal(await page.getByRole("img", { name: words.shared }).count(), 1);

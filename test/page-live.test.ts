@@ -1,6 +1,18 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
-import { advanceUntil, button, feedsOf, hosts, link, rows, status, subscribe, until, visit } from "./support/page.ts";
+import {
+  advanceUntil,
+  button,
+  feedsOf,
+  hosts,
+  link,
+  removeFrom,
+  rows,
+  status,
+  subscribe,
+  until,
+  visit,
+} from "./support/page.ts";
 import { startServer } from "./support/server.ts";
 import { en, format } from "./support/words.ts";
 
@@ -26,7 +38,7 @@ describe("live", { concurrency: 3 }, () => {
         allow(/^failed: /);
         // The page itself can be loaded.
         await context.route("**/v1/**", (route) => route.abort());
-        await button(page, format(en.list.remove, { name: "one.example/feed" })).click();
+        await removeFrom(page, "one.example");
         await button(page, en.close).click();
         await link(page, en.views.add).click();
         await page.getByLabel(en.add.label).fill("https://three.example/feed");
@@ -68,7 +80,7 @@ describe("live", { concurrency: 3 }, () => {
         Object.defineProperty(window, name, { get() { throw new DOMException("denied", "SecurityError"); } });`);
       await page.reload();
       await until(() => hosts(page), ["four.example", "three.example", "two.example"]);
-      await button(page, format(en.list.remove, { name: "three.example/feed" })).click();
+      await removeFrom(page, "three.example");
       await button(page, en.close).click();
       await until(() => feedsOf(server), ["https://two.example/feed", "https://four.example/"]);
     });

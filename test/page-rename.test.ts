@@ -3,7 +3,7 @@ import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { assertAccessible } from "./support/browser.ts";
 import { learn } from "./support/fetching.ts";
-import { button, hosts, rows, status, subscribe, until, visit } from "./support/page.ts";
+import { button, choose, hosts, menuItem, rows, status, subscribe, until, visit } from "./support/page.ts";
 import { startServer, type TestServer } from "./support/server.ts";
 import { de, en, format } from "./support/words.ts";
 
@@ -28,7 +28,7 @@ async function titlesOf({ call }: TestServer): Promise<(string | undefined)[]> {
 
 const field = (page: Page, name: string) =>
   page.getByRole("textbox", { name: format(words.nameLabel, { name }), exact: true });
-const rename = (page: Page, name: string) => button(page, format(en.apps.renameLabel, { device: name }));
+const rename = (page: Page, name: string) => choose(page, name, en.apps.rename);
 const titleButton = (page: Page, name: string) => rows(page).getByRole("button", { name, exact: true });
 const isFocused = (page: Page, name: string) =>
   titleButton(page, name).evaluate((element) => element.ownerDocument.activeElement === element);
@@ -39,7 +39,7 @@ describe("rename in the row", { concurrency: 2 }, () => {
     const { page, finish } = await visit({ server });
     await t.test("rename: Escape → as before; Enter → saved, can be undone, and the row has the focus", async () => {
       await until(() => hosts(page), ["Cats", "Bees", "Apples"]);
-      await rename(page, "Bees").click();
+      await rename(page, "Bees");
       const selected = "document.activeElement.value.slice(document.activeElement.selectionStart)";
       await until(() => page.evaluate(selected), "Bees");
       await assertAccessible(page);
@@ -79,7 +79,8 @@ describe("rename in the row", { concurrency: 2 }, () => {
         ["Other", "Other", "Other"],
         [" Apples ", "Apples", undefined],
       ] as const) {
-        await rows(page).last().getByRole("button", { name: en.apps.rename }).click();
+        await rows(page).last().getByRole("button").last().click();
+        await menuItem(page, en.apps.rename).click();
         await rows(page).last().getByRole("textbox").fill(text);
         await page.keyboard.press("Enter");
         await until(() => hosts(page), ["Cats", "Bees", shown]);
@@ -91,7 +92,7 @@ describe("rename in the row", { concurrency: 2 }, () => {
       "rename: the list changes meanwhile, and is ordered by title → the text stays, the focus follows the row",
       async () => {
         await until(() => hosts(page), ["Cats", "Bees", "Apples"]);
-        await rename(page, "Bees").click();
+        await rename(page, "Bees");
         await field(page, "Bees").fill("Zebr");
         await subscribe(server, [`${FEED}new`]);
         await until(() => hosts(page), ["feeds.example", "Cats", "Apples"]);
@@ -111,7 +112,8 @@ describe("rename in the row", { concurrency: 2 }, () => {
       await page.getByRole("searchbox").fill("Apples");
       await page.getByLabel(en.list.order).selectOption(words.byFolder);
       await until(async () => (await hosts(page)).length, 2);
-      await rename(page, "Apples").last().click();
+      await rows(page).last().getByRole("button").last().click();
+      await menuItem(page, en.apps.rename).click();
       await until(() => rows(page).getByRole("textbox").count(), 1);
       await until(() => rows(page).last().getByRole("textbox").count(), 1);
     });
@@ -132,7 +134,9 @@ describe("rename in the row", { concurrency: 2 }, () => {
     await context.setOffline(true);
     allow(/^failed: /);
     allow(/ERR_INTERNET_DISCONNECTED/);
-    await button(page, format(de.apps.renameLabel, { device: "Apples" })).tap();
+    await button(page, de.list.asList).tap();
+    await button(page, format(de.list.actions, { name: "Apples" })).tap();
+    await menuItem(page, de.apps.rename).tap();
     const input = page.getByRole("textbox", { name: format(de.podcasts.nameLabel, { name: "Apples" }), exact: true });
     await input.fill("Äpfel und ".repeat(20));
     await assertAccessible(page);

@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { guid } from "../client/src/index.ts";
 import { newToken, type SignedIn } from "./support/accounts.ts";
+import { removeFrom } from "./support/page.ts";
 import {
   assertFieldError,
   button,
@@ -57,7 +58,7 @@ describe("sessions", { concurrency: 3 }, () => {
     const row = (host: string) => page.getByText(host, { exact: true });
 
     await t.test("sessions: signed out → nothing of the user is left, not even with the back button", async () => {
-      await button(page, format(list.remove, { name: "gone.example/feed" })).click();
+      await removeFrom(page, "gone.example");
       await page.getByText(list.undo).waitFor();
       await showView(page, "add");
       await field(page, en.add.label).fill("https://typed.example/feed");
@@ -156,7 +157,7 @@ describe("sessions", { concurrency: 3 }, () => {
 
     await t.test("expired session: before a removal is sent → removed after signing in", async () => {
       await showView(page, "list");
-      await button(page, format(list.remove, { name: "two.example/feed" })).click();
+      await removeFrom(page, "two.example");
       await button(page, list.undo).waitFor();
       await endSessions(ann);
       // The page may have noticed by itself, and covered the button.
@@ -271,7 +272,7 @@ describe("sessions", { concurrency: 3 }, () => {
     await t.test(
       "tabs: someone else signs in while a removal can be undone → nothing is removed for them",
       async () => {
-        await button(page, format(list.remove, { name: "shared.example/feed" })).click();
+        await removeFrom(page, "shared.example");
         await page.getByText(format(list.removed, { n: 1, name: "shared.example/feed" })).hover();
         // The cookie of the other user is set before this page learns of it.
         await context.addCookies([{ name: "earmark", value: bob.session, url: server.url, httpOnly: true }]);

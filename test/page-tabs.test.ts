@@ -1,7 +1,18 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
-import { button, feedsOf, hosts, link, returnToTab, status, subscribe, until, visit } from "./support/page.ts";
+import {
+  button,
+  feedsOf,
+  hosts,
+  link,
+  removeFrom,
+  returnToTab,
+  status,
+  subscribe,
+  until,
+  visit,
+} from "./support/page.ts";
 import { en, format } from "./support/words.ts";
 
 const TWO = ["https://one.example/feed", "https://two.example/feed"];
@@ -25,7 +36,7 @@ function watchStreams(context: BrowserContext): (...tabs: readonly Page[]) => nu
 }
 
 async function removeIn(page: Page, host: string): Promise<void> {
-  await button(page, format(en.list.remove, { name: `${host}/feed` })).click();
+  await removeFrom(page, host);
   await button(page, en.close).click();
 }
 

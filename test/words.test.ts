@@ -15,6 +15,7 @@ const SOURCE = new URL("../web/src/", import.meta.url);
 const SAME: Readonly<Record<string, readonly string[]>> = {
   Podcast: ["de", "es", "fr"],
   Podcasts: ["de", "es", "fr"],
+  Details: ["de"],
   Server: ["de"],
   Version: ["de", "fr"],
   "{n} min": ["es", "fr"],

@@ -185,11 +185,17 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
 
   await rows(page, words).first().waitFor();
   await check("list");
-  const select = page.getByRole("search").getByRole("button");
-  await select.click();
+  await page.getByRole("button", { name: words.list.asCovers, exact: true }).click();
+  await check("covers");
+  await page.getByRole("button", { name: words.list.asList, exact: true }).click();
+  await rows(page, words).first().getByRole("button").last().click();
+  await page.getByRole("menuitem").first().waitFor();
+  await check("menu");
+  await page.keyboard.press("Escape");
+  await chooseMore(page, words.podcasts.select, words);
   await rows(page, words).first().getByRole("checkbox").click();
   await check("selecting");
-  await select.first().click();
+  await page.getByRole("group", { name: words.podcasts.select }).getByRole("button").last().click();
   await rows(page, words).first().getByRole("button").first().click();
   await page.getByRole("dialog").getByRole("heading").waitFor();
   await check("panel");
@@ -211,16 +217,22 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
   await page.getByText(format(words.list.noMatches, { query: "not there" })).waitFor();
   await check("no matches");
   await press(words.list.showAll);
-  const remove = rows(page, words).first().getByRole("button").last();
-  const name = (await remove.getAttribute("aria-label")) ?? "";
-  await remove.click();
+  const title = await rows(page, words).first().locator("strong").textContent();
+  const remove = async () => {
+    await rows(page, words).first().getByRole("button").last().click();
+    await menuItem(page, words.podcasts.remove).click();
+  };
+  await remove();
   await page.getByRole("button", { name: words.list.undo }).waitFor();
   await check("removed");
   await press(words.list.undo);
-  await page.getByRole("button", { name, exact: true }).waitFor();
+  await rows(page, words)
+    .first()
+    .getByText(title ?? "", { exact: true })
+    .waitFor();
 
-  await remove.click();
-  await page.getByRole("link", { name: words.history.title }).click();
+  await remove();
+  await openView(page, words.history.title, words);
   const sets = page.getByRole("list", { name: words.history.title }).getByRole("listitem");
   await sets.first().getByRole("button").click();
   await page.getByRole("dialog").getByRole("listitem").first().waitFor();
@@ -288,6 +300,26 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
   await show("list");
 }
 
-export function removeButton(page: Page, host: string): Locator {
-  return button(page, format(en.list.remove, { name: `${host}/feed` }));
+/** Opens the menu of a podcast by a right click, which is there in each layout. */
+export async function openMenu(page: Page, title: string, words: Words = en): Promise<void> {
+  // The code of the menu is loaded with the buttons for it, which are hidden in some layouts.
+  await page.locator(".subscription [aria-haspopup=menu]").first().waitFor({ state: "attached" });
+  await rows(page, words).getByRole("button", { name: title, exact: true }).first().click({ button: "right" });
+}
+
+export const menuItem = (page: Page, name: string) => page.getByRole("menuitem", { name, exact: true });
+
+/** Opens the menu of a podcast and chooses an item. */
+export async function choose(page: Page, title: string, item: string, words: Words = en): Promise<void> {
+  await openMenu(page, title, words);
+  await menuItem(page, item).click();
+}
+
+export const removeFrom = (page: Page, title: string, words: Words = en) =>
+  choose(page, title, words.podcasts.remove, words);
+
+/** Chooses an item of the menu of the whole list. */
+export async function chooseMore(page: Page, item: string, words: Words = en): Promise<void> {
+  await page.getByRole("button", { name: words.list.more, exact: true }).click();
+  await menuItem(page, item).click();
 }
