@@ -225,7 +225,7 @@ describe("command line with a hostile server", () => {
     const { code, stdout } = await runInProcess(["list", "--server", url]);
     assert.equal(code, 0);
     assert.doesNotMatch(stdout, CONTROLS);
-    assert.match(stdout, /^\S+\t\S+\thttps:\/\/a\.example\/�\[2J[^\n]*\n$/);
+    assert.match(stdout, /^NAME\t[^\n]*\n\t\t\thttps:\/\/a\.example\/�\[2J[^\n]*\n$/);
     const json = (await runInProcess(["list", "--json", "--server", url])).stdout;
     assert.match(json, /^[ -~]+\n$/);
     assert.equal(JSON.parse(json).feed_url, FEED);

@@ -193,7 +193,7 @@ test("fetching: add, refresh, rename → names in lists, OPML and commands; own 
   assert.match(opml, /text="Feed &amp; title" title="Feed &amp; title"/);
   assert.match(opml, /text="mine"/);
   const listed = await runInProcess(["list", "--server", server.url]);
-  assert.match(listed.stdout, /Feed & title\n.*mine\n/);
+  assert.match(listed.stdout, /^NAME.*\nFeed & title\t.*\nmine\t/);
   assert.equal((await runInProcess(["list", "--attention", "--server", server.url])).stdout, "");
   const refreshed = await runInProcess(["refresh", url, "--server", server.url]);
   assert.match(refreshed.stderr, /1 feed will be fetched soon/);
@@ -283,9 +283,9 @@ test("attention: moved, failing and gone feeds → listed with status and time; 
   const known = {
     fine: { title: "Fine", status: "ok" },
     old: { title: "Mover", status: "moved", movedTo: "https://feeds.example/new" },
-    broken: { status: "failing" },
+    broken: { status: "failing", failure: "private-address" },
     closed: { title: "Closed", status: "forbidden" },
-    gone: { title: "Farewell", status: "gone" },
+    gone: { title: "Farewell", status: "gone", failure: "not-found" },
   } as const;
   const urls = Object.keys(known).map((name) => `https://feeds.example/${name}`);
   // Known before the subscriptions, so that the server does not fetch them.
@@ -295,10 +295,11 @@ test("attention: moved, failing and gone feeds → listed with status and time; 
   await server.operate(urls.map((url) => add(newId(), url)));
   const time = new Date(since).toISOString();
   const expected = [
-    `moved\t${time}\thttps://feeds.example/old\thttps://feeds.example/new\tMover`,
-    `failing\t${time}\thttps://feeds.example/broken`,
-    `forbidden\t${time}\thttps://feeds.example/closed\t\tClosed`,
-    `gone\t${time}\thttps://feeds.example/gone\t\tFarewell`,
+    "NAME\tSTATUS\tSINCE\tREASON\tFEED URL\tNEW URL",
+    `Mover\tmoved\t${time}\t\thttps://feeds.example/old\thttps://feeds.example/new`,
+    `\tfailing\t${time}\tprivate-address\thttps://feeds.example/broken`,
+    `Closed\tforbidden\t${time}\t\thttps://feeds.example/closed`,
+    `Farewell\tgone\t${time}\tnot-found\thttps://feeds.example/gone`,
   ];
   for (const place of [["--server", server.url], []]) {
     const run = (...args: string[]) => runInProcess([...args, ...place], { DATABASE_URL: server.databaseUrl });
@@ -311,10 +312,18 @@ test("attention: moved, failing and gone feeds → listed with status and time; 
         ...[urls[2], urls[3], urls[4]].map((url, index) => [url, ["failing", "forbidden", "gone"][index], null]),
       ],
     );
-    assert.equal(lines(await run("list")).length, 5);
+    assert.deepEqual(
+      json.map(({ podcast }) => podcast.failure),
+      [null, "private-address", null, "not-found"],
+    );
+    assert.equal(lines(await run("list")).length, 6);
   }
+  const retried = await runInProcess(["refresh", "--failing"], { DATABASE_URL: server.databaseUrl });
+  assert.match(retried.stderr, /0 feeds that cannot be read will be fetched soon/, "they were fetched just now");
   const { stdout } = await runInProcess(["doctor"], { DATABASE_URL: server.databaseUrl, PORT: "9" });
-  assert.match(stdout, /Feeds: 5 known, 0 to be fetched now, 3 failing/);
+  const reasons = "not-found: 1, private-address: 1, unknown: 1";
+  const [, advice = ""] = stdout.split(`warning Feeds: 5 known, 0 to be fetched now, 3 failing (${reasons})\n`);
+  assert.match(advice, /^ {4}.*earmark list --attention\. .*earmark refresh --failing\. EARMARK_FETCH_NETWORKS/);
   const { text } = await server.call("GET", "/metrics");
   for (const value of ['known"} 5', 'due"} 0', 'failing"} 3', 'forbidden"} 1', 'gone"} 1'])
     assert.ok(text.includes(`earmark_podcasts{state="${value}`), value);

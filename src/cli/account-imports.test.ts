@@ -49,7 +49,7 @@ for (const [engine, newDatabase] of ENGINES) {
     const exported = await succeed(database, ["user", "export", "ann"]);
     const path = write(exported);
     const preview = await earmark(database, ["user", "import", "bob", path, "--dry-run"]);
-    assert.match(preview.stderr, /Subscriptions: 1 of 1 would be added, 0 already subscribed, 0 rejected\./);
+    assert.match(preview.stderr, /Subscriptions: 1 of 1 would be added, 0 already subscribed, 0 refused\./);
     assert.match(preview.stderr, /Episode actions: 1 of 1 would be added, .*\nDry run: nothing was changed\.\n$/);
     assert.deepEqual(portable(await succeed(database, ["user", "export", "bob"])), []);
     const imported = await earmark(database, ["user", "import", "bob", "-", "--json"], { input: exported });
@@ -60,7 +60,7 @@ for (const [engine, newDatabase] of ENGINES) {
     });
     assert.deepEqual(portable(await succeed(database, ["user", "export", "bob"])), portable(exported));
     const again = await earmark(database, ["user", "import", "bob", path]);
-    assert.match(again.stderr, /0 of 1 added, 1 already subscribed, .*\n.* 0 of 1 added, 1 not newer, 0 rejected\.\n$/);
+    assert.match(again.stderr, /0 of 1 added, 1 already subscribed, .*\n.* 0 of 1 added, 1 not newer, 0 refused\.\n$/);
   });
 }
 
@@ -82,7 +82,7 @@ test("user import: another file, or no such account → says so, and nothing is 
   assert.equal(ended.code, 1);
 });
 
-const RESULT = /Subscriptions: 3 of 3 added, 0 already subscribed, 0 rejected\.\nEpisode actions: 5 of 5 added, .*\n$/;
+const RESULT = /Subscriptions: 3 of 3 added, 0 already subscribed, 0 refused\.\nEpisode actions: 5 of 5 added, .*\n$/;
 
 for (const [engine, newDatabase] of ENGINES) {
   test(`import --from on ${engine}: an account on another server → in the local database, once`, async () => {
@@ -100,7 +100,7 @@ for (const [engine, newDatabase] of ENGINES) {
     const done = await earmark(database, [...args, "--json"], given);
     assert.match(done.stderr, RESULT);
     assert.equal(JSON.parse(done.stdout).episode_actions.added, 5);
-    assert.equal((await succeed(database, ["list"])).trim().split("\n").length, OLD_FEEDS.length);
+    assert.equal((await succeed(database, ["list"])).trim().split("\n").length, OLD_FEEDS.length + 1);
     assert.match((await earmark(database, args, given)).stderr, /0 of 3 added, 3 already subscribed/);
   });
 }

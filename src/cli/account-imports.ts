@@ -135,10 +135,10 @@ async function reportImport(
   }
   const verb = dryRun ? "would be added" : "added";
   terminal.say(
-    `Subscriptions: ${added} of ${found} ${verb}, ${alreadySubscribed} already subscribed, ${refused} rejected.`,
+    `Subscriptions: ${added} of ${found} ${verb}, ${alreadySubscribed} already subscribed, ${refused} refused.`,
   );
   terminal.say(
-    `Episode actions: ${actions.added} of ${actions.found} ${verb}, ${actions.notNewer} not newer, ${actions.refused} rejected.`,
+    `Episode actions: ${actions.added} of ${actions.found} ${verb}, ${actions.notNewer} not newer, ${actions.refused} refused.`,
   );
   if (dryRun) terminal.say("Dry run: nothing was changed.");
   return refused === 0 ? SUCCESS : PARTIAL_FAILURE;

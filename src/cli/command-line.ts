@@ -42,7 +42,7 @@ async function dispatch(args: readonly string[], host: HostProcess): Promise<num
     ([name, [value]]) => [name, { type: value === "" ? "boolean" : "string", ...SHORT[name] }] as const,
   );
   const { values, positionals } = parseArgs({
-    args: [...args],
+    args: args[0] === "help" ? [...args.slice(1), "--help"] : [...args],
     allowPositionals: true,
     options: Object.fromEntries(kinds) as Record<string, { type: "boolean" | "string" }>,
   });
@@ -94,6 +94,16 @@ function unknownCommand(positionals: readonly string[]): UsageError {
   return new UsageError(`unknown command "${first}"${meant === undefined ? "" : `. Did you mean "${meant}"?`}`);
 }
 
+/** Node's message also explains how to pass an argument that begins with a dash, which no command of ours needs. */
+function describeUnknownOption(message: string): string {
+  const [, option = ""] = /^Unknown option '(--?[^']{1,100})'/.exec(message) ?? [];
+  const meant = suggest(
+    option,
+    [...Object.keys(OPTIONS)].map((name) => `--${name}`),
+  );
+  return `unknown option ${option}${meant === undefined ? "" : `. Did you mean ${meant}?`}`;
+}
+
 function createContext(host: HostProcess, envFile: string | boolean | undefined): CommandContext {
   const { environment: own, workingDirectory, stderr } = host;
   const environment =
@@ -139,7 +149,8 @@ function describeError(error: unknown): { code: number; message: string } {
     const cause = error.cause instanceof Error ? `: ${replaceControlCharacters(error.cause.message)}` : "";
     return { code: FAILED, message: `earmark: The database is unavailable${cause}. Try again.` };
   }
-  const { code, message: text } = error as NodeJS.ErrnoException;
+  const { code, message } = error as NodeJS.ErrnoException;
+  const text = code === "ERR_PARSE_ARGS_UNKNOWN_OPTION" ? describeUnknownOption(message) : message;
   if (error instanceof UsageError || code?.startsWith("ERR_PARSE_ARGS") === true) {
     return {
       code: INVALID_USAGE,

@@ -48,13 +48,13 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
   },
   list: {
     operands: [],
-    options: ["attention", "removed", "json", ...LOCATION],
-    summary: "List subscriptions with id, time of subscription, feed URL and title, oldest first",
+    options: ["attention", "removed", "ids", "json", ...LOCATION],
+    summary: "List subscriptions with name, folders, status of the feed and feed URL, oldest first",
     examples: [
       ["earmark list", "List subscriptions in the local database"],
       [
         "earmark list --attention",
-        "List feeds that have a problem: status, start of the status, feed URL, new URL, title",
+        "List feeds that have a problem: name, status, since when, reason, feed URL, new URL",
       ],
       ["earmark list --removed", "List what was removed recently, newest first: id, time of removal, feed URL, title"],
       [
@@ -66,19 +66,25 @@ export const COMMANDS: Readonly<Record<string, Command>> = {
       const { list, listRemoved } = await import("./subscriptions.ts");
       const asJson = options.json === true;
       if (options.removed === true) return listRemoved(terminal, locationOf(options), asJson);
-      return list(terminal, locationOf(options), { attention: options.attention === true, asJson });
+      const ids = options.ids === true;
+      return list(terminal, locationOf(options), { attention: options.attention === true, ids, asJson });
     },
   },
   refresh: {
     operands: ["[URL|ID...]"],
-    options: [...LOCATION],
+    options: ["failing", ...LOCATION],
     summary: "Have the server fetch feeds again soon; without a URL or id, all of them",
     examples: [
       ["earmark refresh https://podnews.net/rss", "Refresh one feed"],
       ["earmark refresh --server https://pods.example", "Refresh all feeds in the list"],
+      ["earmark refresh --failing", "Try the feeds again that cannot be read"],
     ],
-    run: async (terminal, options, urlsOrIds) =>
-      (await import("./subscriptions.ts")).refresh(terminal, locationOf(options), urlsOrIds),
+    async run(terminal, options, urlsOrIds) {
+      const { refresh, refreshFailing } = await import("./subscriptions.ts");
+      if (options.failing !== true) return refresh(terminal, locationOf(options), urlsOrIds);
+      if (urlsOrIds.length > 0) throw new UsageError("--failing cannot be combined with a URL or id");
+      return refreshFailing(terminal, locationOf(options));
+    },
   },
   remove: {
     operands: ["URL|ID..."],

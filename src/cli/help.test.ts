@@ -34,7 +34,9 @@ test("usage: a typo → a suggestion", async () => {
     [["user"], /"user" needs a subcommand: add, list/],
     [["add"], /usage: earmark add URL\.\.\./],
     [["list", "--dry-run"], /unknown option for "list": --dry-run/],
-    [["list", "--nonsense"], /nonsense/],
+    [["list", "--nonsense"], /unknown option --nonsense\nSee/],
+    [["list", "--jsn"], /unknown option --jsn\. Did you mean --json\?/],
+    [["refresh", "--failing", "x"], /--failing cannot be combined with a URL or id/],
   ] as const) {
     const { code, stdout, stderr } = await runInProcess(typed);
     assert.deepEqual([code, stdout], [64, ""], typed.join(" "));
@@ -85,4 +87,25 @@ test("completion: bash, zsh, fish → a script", async () => {
   assert.deepEqual(complete("earmark", "token", ""), ["create", "list", "revoke"]);
   assert.deepEqual(complete("earmark", "token", "create", "--l"), ["--label"]);
   assert.deepEqual(complete("earmark", "import", "--d"), ["--dry-run"]);
+});
+
+test("help: as a command → the help of all commands, a group or one command", async () => {
+  for (const [args, same] of [
+    [["help"], ["--help"]],
+    [
+      ["help", "user"],
+      ["user", "--help"],
+    ],
+    [
+      ["help", "import"],
+      ["import", "--help"],
+    ],
+    [
+      ["help", "token", "create"],
+      ["token", "create", "--help"],
+    ],
+  ] as const) {
+    const [one, other] = [await runInProcess(args), await runInProcess(same)];
+    assert.deepEqual([one.code, one.stdout], [0, other.stdout]);
+  }
 });

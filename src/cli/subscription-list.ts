@@ -7,6 +7,7 @@ import { BY_COMMAND, LOCAL_USER, type UserId } from "../accounts/caller.ts";
 import type { Server } from "../http/server.ts";
 import { isUuidLike } from "../jsonapi/document.ts";
 import { readFeedUrl } from "../lists/feed-url.ts";
+import { retryFailing } from "../podcasts/retry-failing.ts";
 import type { Store } from "../store/shared/contract.ts";
 import { request } from "../util/node-http.ts";
 import { UserError } from "../util/user-error.ts";
@@ -121,6 +122,9 @@ async function openLocalList(
       // Feeds are only marked as due: a running server, or the next one, fetches them.
       async refresh(podcast) {
         await store.podcasts.refresh(user, podcast, now());
+      },
+      async retryFailing() {
+        return (await retryFailing(store.podcasts, user, now())).length;
       },
       async subscribe(feeds, options) {
         const results = await client.subscribe(feeds, options);

@@ -3,8 +3,10 @@ import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import { writeFileSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { join } from "node:path";
+import { PassThrough } from "node:stream";
+import { text } from "node:stream/consumers";
 import { describe, test } from "node:test";
-import { lines, runInProcess, serveInProcess, withStore } from "../../test/support/commands.ts";
+import { lines, runInProcess, serveInProcess, startInProcess, withStore } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import type { Ended } from "../../test/support/process.ts";
 import { callServer, startServer, temporaryFolder } from "../../test/support/server.ts";
@@ -49,17 +51,16 @@ for (const engine of ENGINES) {
         lines(added).map((line) => line.split("\t")[0]),
         ["added", "already-subscribed", "refused"],
       );
-      assert.match(added.stderr, /1 added, 1 already subscribed, 1 rejected\./);
-      const listed = await earmark("list");
-      assert.match(
-        listed.stdout,
-        /^9b024349-ccf0-5f69-a609-6b82873eab3c\t20\d\d-[\d:.TZ-]+\thttps:\/\/podnews\.net\/rss\n$/,
-      );
+      assert.match(added.stderr, /1 added, 1 already subscribed, 1 refused\./);
+      const header = "NAME\tFOLDERS\tSTATUS\tFEED URL";
+      assert.equal((await earmark("list")).stdout, `${header}\n\t\tpending\thttps://podnews.net/rss\n`);
+      const id = "9b024349-ccf0-5f69-a609-6b82873eab3c";
+      assert.equal(lines(await earmark("list", "--ids"))[1], `${id}\t\t\tpending\thttps://podnews.net/rss`);
       const json = lines(await earmark("list", "--json")).map((line) => JSON.parse(line));
       assert.equal(json[0].feed_url, "https://podnews.net/rss");
       const asked = await earmark("remove", "http://podnews.net/rss/");
       assert.equal(asked.code, 64, "no terminal to ask for confirmation");
-      assert.equal(lines(await earmark("list")).length, 1);
+      assert.equal(lines(await earmark("list")).length, 2);
       assert.equal((await earmark("remove", "http://PODNEWS.net/rss/", "--yes")).code, 0);
       assert.equal((await earmark("remove", "http://podnews.net/rss", "--yes")).code, 1);
       assert.equal((await earmark("list")).stdout, "");
@@ -79,14 +80,14 @@ for (const engine of ENGINES) {
       assert.equal(preview.code, 0);
       assert.match(preview.stderr, /Dry run: 0 subscriptions would be restored, 1 removed, 0 changed back; nothing/);
       assert.equal((await earmark("undo", set.id)).code, 64, "no terminal to ask for confirmation");
-      assert.equal(lines(await earmark("list")).length, 1);
+      assert.equal(lines(await earmark("list")).length, 2);
       const done = await earmark("undo", set.id, "--yes");
       assert.equal(done.code, 0, done.stderr);
       const [, undo] = /To undo this: earmark undo (\d+)/.exec(done.stderr) ?? [];
       assert.equal((await earmark("list")).stdout, "");
       assert.match((await earmark("history")).stdout, /\tundone\n/);
       assert.equal((await earmark("undo", undo ?? "", "--yes")).code, 0);
-      assert.equal(lines(await earmark("list")).length, 1);
+      assert.equal(lines(await earmark("list")).length, 2);
       const again = await earmark("undo", undo ?? "", "--yes");
       assert.equal(again.code, 1);
       assert.match(again.stderr, /nothing left to undo/);
@@ -102,9 +103,10 @@ for (const engine of ENGINES) {
       const said = ({ stderr }: Ended) => stderr.replace(/^Database: .*\n/, "");
       const renamed = await earmark("rename", "http://named.example/1/", "My Show");
       assert.deepEqual([renamed.code, renamed.stdout, said(renamed)], [0, "", `Renamed ${url}\n`]);
-      const [first = "", second = ""] = lines(await earmark("list"));
-      assert.match(first, /\thttps:\/\/named\.example\/1\tMy Show$/);
-      assert.match(second, /\thttps:\/\/named\.example\/2$/);
+      const [header, first = "", second = ""] = lines(await earmark("list", "--ids"));
+      assert.equal(header, "ID\tNAME\tFOLDERS\tSTATUS\tFEED URL");
+      assert.match(first, /\tMy Show\t\tpending\thttps:\/\/named\.example\/1$/);
+      assert.match(second, /\t\t\tpending\thttps:\/\/named\.example\/2$/);
       const id = first.split("\t")[0] ?? "";
       const moved = await earmark(
         "move",
@@ -177,7 +179,7 @@ for (const engine of ENGINES) {
       );
       assert.match(
         preview.stderr,
-        /Dry run: 2 would be added, 0 already subscribed, 1 skipped, 1 rejected; nothing was changed\./,
+        /Dry run: 2 would be added, 0 already subscribed, 1 skipped, 1 refused; nothing was changed\./,
       );
       assert.equal((await earmark("list")).stdout, "");
       const imported = await earmark("import", file);
@@ -249,8 +251,10 @@ test("--server: unreachable, or an invalid token → a one-line error", async ()
   const { url } = await serveInProcess({ DATABASE_URL: `file:${folder}/e.db`, EARMARK_ACCOUNTS: "true" });
   const refused = await runInProcess(["list", "--server", url], { EARMARK_TOKEN: "emk_wrong" });
   assert.equal(refused.code, 1);
-  assert.match(refused.stderr, /401/);
+  assert.match(refused.stderr, /The server rejected the token \(401\)/);
   assert.doesNotMatch(refused.stderr, /emk_wrong|at .*\.ts/);
+  const without = await runInProcess(["list", "--server", url]);
+  assert.match(without.stderr, /The server needs a token, and none was sent \(401\)\. Set EARMARK_TOKEN/);
 });
 
 test("subscriptions: a database with accounts → needs --user", async () => {
@@ -260,7 +264,7 @@ test("subscriptions: a database with accounts → needs --user", async () => {
   assert.deepEqual([asked.code, asked.stdout], [1, ""]);
   assert.match(asked.stderr, /--user NAME/);
   assert.equal((await runInProcess(["add", "https://a.example/1", "--user", "ANN"], settings)).code, 0);
-  assert.equal(lines(await runInProcess(["list", "--user", "ann"], settings)).length, 1);
+  assert.equal(lines(await runInProcess(["list", "--user", "ann"], settings)).length, 2);
   assert.match((await runInProcess(["list", "--user", "bob"], settings)).stderr, /No account "bob"/);
 });
 
@@ -298,4 +302,37 @@ test("remove: by URL, from a server → the list is not downloaded", async () =>
     requested.filter((request) => !request.startsWith("GET /v1/me")),
     ["GET /v1/subscriptions?filter[feed_url]=https://a.example/1", "POST /v1/operations"],
   );
+});
+
+test("add: URLs without a scheme → https; other words stay as they are", async () => {
+  const settings = { DATABASE_URL: `file:${join(temporaryFolder(), "e.db")}` };
+  const added = await runInProcess(
+    ["add", "Podnews.net/rss", "a.example:8443/feed?x=1", "nonsense", "a@b.example"],
+    settings,
+  );
+  assert.deepEqual(
+    lines(added).map((line) => line.split("\t").slice(0, 2)),
+    [
+      ["added", "https://Podnews.net/rss"],
+      ["added", "https://a.example:8443/feed?x=1"],
+      ["refused", "nonsense"],
+      ["refused", "a@b.example"],
+    ],
+  );
+});
+
+test("list: on a terminal → columns are aligned", async () => {
+  const settings = { DATABASE_URL: `file:${join(temporaryFolder(), "e.db")}` };
+  await runInProcess(["add", "https://a.example/1", "https://a.example/2"], settings);
+  await runInProcess(["rename", "https://a.example/2", "A long name"], settings);
+  const stdout = Object.assign(new PassThrough(), { isTTY: true });
+  const { ended } = startInProcess(["list"], settings, { stdout });
+  assert.equal(
+    await text(stdout),
+    `NAME         FOLDERS  STATUS   FEED URL
+                      pending  https://a.example/1
+A long name           pending  https://a.example/2
+`,
+  );
+  assert.equal(await ended, 0);
 });

@@ -35,10 +35,15 @@ export async function withList<T>(
   try {
     return await work(subscriptionList);
   } catch (error) {
-    if (error instanceof EarmarkError && error.status === 401)
-      throw new UserError(
-        "The server rejected the token (401). Set EARMARK_TOKEN to a valid one, or EARMARK_TOKEN_FILE to a file that contains it.",
-      );
+    if (error instanceof EarmarkError && error.status === 401) {
+      const { EARMARK_TOKEN: token, EARMARK_TOKEN_FILE: file } = terminal.context.environment;
+      const hasToken = file !== undefined || (token ?? "").trim() !== "";
+      const what = hasToken
+        ? "The server rejected the token (401)"
+        : "The server needs a token, and none was sent (401)";
+      const advice = `Set EARMARK_TOKEN to ${hasToken ? "a valid one" : "one"}, or EARMARK_TOKEN_FILE to a file that contains it.`;
+      throw new UserError(`${what}. ${advice}`);
+    }
     if (error instanceof EarmarkError && location.server === undefined)
       throw new UserError(error.detail ?? error.title);
     if (error instanceof EarmarkError)
@@ -73,10 +78,18 @@ export async function add(
           .filter((line) => line !== ""),
       );
   }
+  const feedUrls = given.map(withScheme);
   return withList(terminal, location, { mayCreate: true }, async (subscriptionList) => {
-    const { feeds, failed } = find ? await findFeeds(terminal, subscriptionList, given) : { feeds: given, failed: [] };
+    const { feeds, failed } = find
+      ? await findFeeds(terminal, subscriptionList, feedUrls)
+      : { feeds: feedUrls, failed: [] };
     return report(terminal, [...(await subscribe(terminal, subscriptionList, feeds)), ...failed], asJson);
   });
+}
+
+/** People leave out the scheme, as in a browser: what starts with a domain name gets `https`. */
+function withScheme(url: string): string {
+  return /^[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?::\d+)?(?:[/?#]|$)/i.test(url) ? `https://${url}` : url;
 }
 
 /** The first feed of each page, and the pages without any. */
@@ -130,7 +143,7 @@ async function report(
   const count = (kind: string) => results.filter(({ outcome }) => outcome === kind).length;
   const skipped = count("skipped");
   const added = `${count("added")} ${dryRun ? "would be added" : "added"}`;
-  const counts = `${added}, ${count("already-subscribed")} already subscribed, ${skipped > 0 ? `${skipped} skipped, ` : ""}${count("refused")} rejected`;
+  const counts = `${added}, ${count("already-subscribed")} already subscribed, ${skipped > 0 ? `${skipped} skipped, ` : ""}${count("refused")} refused`;
   terminal.say(dryRun ? `Dry run: ${counts}; nothing was changed.` : `${counts}.`);
   return count("refused") === 0 ? SUCCESS : PARTIAL_FAILURE;
 }
@@ -141,17 +154,16 @@ const ATTENTION: readonly string[] = ["moved", "forbidden", "failing", "gone"];
 export async function list(
   terminal: Terminal,
   location: ListLocation,
-  { attention, asJson }: { readonly attention: boolean; readonly asJson: boolean },
+  { attention, ids, asJson }: { readonly attention: boolean; readonly ids: boolean; readonly asJson: boolean },
 ): Promise<void> {
   return withList(terminal, location, { mayCreate: false }, async (subscriptionList) => {
+    const table = terminal.table();
     for await (const item of subscriptionList.subscriptions({ include: "podcast" })) {
-      const { podcast } = item;
-      if (attention && !ATTENTION.includes(podcast?.status ?? "")) continue;
-      await terminal.writeRecord(
-        asJson ? toFullRecord(item) : attention ? toProblemRecord(item) : toShortRecord(item),
-        asJson,
-      );
+      if (attention && !ATTENTION.includes(item.podcast?.status ?? "")) continue;
+      if (asJson) await terminal.writeJson(`${JSON.stringify(toFullRecord(item))}\n`);
+      else await table.add({ ...(ids && { ID: item.id }), ...(attention ? toProblemRow(item) : toRow(item)) });
     }
+    await table.end();
   });
 }
 
@@ -165,38 +177,42 @@ export async function listRemoved(terminal: Terminal, location: ListLocation, as
   });
 }
 
-function toShortRecord({ id, feedUrl, subscribedAt, title, podcast }: Subscription) {
+function toRow({ feedUrl, title, folders = [], podcast }: Subscription) {
+  return {
+    NAME: title ?? podcast?.title ?? "",
+    FOLDERS: folders.join(", "),
+    STATUS: podcast?.status ?? "",
+    "FEED URL": feedUrl,
+  };
+}
+
+function toProblemRow({ feedUrl, title, podcast }: Subscription) {
+  return {
+    NAME: title ?? podcast?.title ?? "",
+    STATUS: podcast?.status ?? "",
+    SINCE: podcast?.statusSince?.toISOString() ?? "",
+    REASON: podcast?.failure ?? "",
+    "FEED URL": feedUrl,
+    "NEW URL": podcast?.movedTo ?? "",
+  };
+}
+
+function toFullRecord({ id, feedUrl, subscribedAt, title, folders = [], podcast }: Subscription) {
   return {
     id,
     subscribed_at: subscribedAt.toISOString(),
     feed_url: feedUrl,
-    title: title ?? podcast?.title ?? null,
-  };
-}
-
-function toProblemRecord({ feedUrl, title, podcast }: Subscription) {
-  return {
-    status: podcast?.status ?? null,
-    since: podcast?.statusSince?.toISOString() ?? null,
-    feed_url: feedUrl,
-    moved_to: podcast?.movedTo ?? null,
-    title: title ?? podcast?.title ?? null,
-  };
-}
-
-function toFullRecord(item: Subscription) {
-  const { title = null, folders = [], podcast } = item;
-  return {
-    ...toShortRecord(item),
-    title,
+    title: title ?? null,
     folders,
     podcast: {
       title: podcast?.title ?? null,
       author: podcast?.author ?? null,
       status: podcast?.status ?? null,
       status_since: podcast?.statusSince?.toISOString() ?? null,
+      failure: podcast?.failure ?? null,
       moved_to: podcast?.movedTo ?? null,
       checked_at: podcast?.checkedAt?.toISOString() ?? null,
+      latest_episode_at: podcast?.latestEpisodeAt?.toISOString() ?? null,
     },
   };
 }
@@ -218,6 +234,15 @@ export async function refresh(
     }
     terminal.say(`${pluralize(count, "feed")} will be fetched soon, unless fetched in the last five minutes.`);
     return isComplete ? SUCCESS : PARTIAL_FAILURE;
+  });
+}
+
+/** Requests that the feeds be fetched soon that cannot be read. */
+export async function refreshFailing(terminal: Terminal, location: ListLocation): Promise<number> {
+  return withList(terminal, location, { mayCreate: false }, async (subscriptionList) => {
+    const count = await subscriptionList.retryFailing();
+    terminal.say(`${pluralize(count, "feed")} that cannot be read will be fetched soon.`);
+    return SUCCESS;
   });
 }
 

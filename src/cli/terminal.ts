@@ -27,6 +27,9 @@ export interface CommandContext {
   readonly lowerPriority: () => void;
 }
 
+/** Cells by the names of their columns. */
+export type TableRow = Readonly<Record<string, string>>;
+
 /** `1 subscription`, `2 subscriptions`. */
 export function pluralize(number: number, noun: string, plural = `${noun}s`): string {
   return `${number} ${number === 1 ? noun : plural}`;
@@ -90,6 +93,35 @@ export class Terminal {
     if (asJson) return this.writeJson(`${JSON.stringify(value)}\n`);
     const columns = Object.values(value).map((cell) => replaceControlCharacters(String(cell ?? "")));
     await this.write(`${columns.join("\t").trimEnd()}\n`);
+  }
+
+  /** Rows with the same columns, after a header: separated by tabs, or aligned on a terminal. Nothing without rows. */
+  table(): { readonly add: (row: TableRow) => Promise<void>; readonly end: () => Promise<void> } {
+    const isAligned = this.context.stdout.isTTY === true;
+    const lines: string[][] = [];
+    let hasHeader = false;
+    const add = async (cells: readonly string[]) => {
+      const clean = cells.map((cell) => replaceControlCharacters(cell));
+      if (isAligned) lines.push(clean);
+      else await this.write(`${clean.join("\t").trimEnd()}\n`);
+    };
+    return {
+      add: async (row) => {
+        if (!hasHeader) await add(Object.keys(row));
+        hasHeader = true;
+        await add(Object.values(row));
+      },
+      end: async () => {
+        const widths = lines[0]?.map((_, column) => Math.max(...lines.map((line) => line[column]?.length ?? 0))) ?? [];
+        for (const line of lines)
+          await this.write(
+            `${line
+              .map((cell, column) => cell.padEnd(widths[column] ?? 0))
+              .join("  ")
+              .trimEnd()}\n`,
+          );
+      },
+    };
   }
 
   say(message: string): void {

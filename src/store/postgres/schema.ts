@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { PodcastCounts } from "../../podcasts/podcast-store.ts";
 import { UserError } from "../../util/user-error.ts";
 import type { Finding } from "../shared/options.ts";
-import { COUNT_PODCASTS, describeCounts } from "../shared/podcast-rows.ts";
+import { COUNT_FAILURES, COUNT_PODCASTS, describeCounts, type FailureCount } from "../shared/podcast-rows.ts";
 import { BASE_VERSION, isTooOld, refuseOldSchema } from "../shared/schema-version.ts";
 import { distributeNewTables, inspectCluster, requireCoordinator } from "./cluster.ts";
 import { type Connection, codeOf, Postgres } from "./connection.ts";
@@ -106,7 +106,11 @@ export async function inspectPostgres(url: string): Promise<readonly Finding[]> 
 async function inspectPodcasts(connection: Connection): Promise<Finding> {
   const { rows } = await connection.query<Record<keyof PodcastCounts, string>>(COUNT_PODCASTS, [Date.now()]);
   const { known, due, failing } = rows[0] ?? { known: 0, due: 0, failing: 0 };
-  return describeCounts({ known: Number(known), due: Number(due), failing: Number(failing) });
+  const failures = await connection.query<Record<keyof FailureCount, string>>(COUNT_FAILURES);
+  return describeCounts(
+    { known: Number(known), due: Number(due), failing: Number(failing) },
+    failures.rows.map(({ failure, count }) => ({ failure, count: Number(count) })),
+  );
 }
 
 function describeVersion(schema: number): Finding {

@@ -125,6 +125,27 @@ export const COUNT_PODCASTS = `select count(*) as known, count(*) filter (where 
   count(*) filter (where status = 'forbidden') as forbidden, count(*) filter (where status = 'gone') as gone
   from earmark.podcasts`;
 
-export function describeCounts({ known, due, failing }: Pick<PodcastCounts, "known" | "due" | "failing">): Finding {
-  return { state: "ok", what: `Feeds: ${known} known, ${due} to be fetched now, ${failing} failing` };
+/** A query whose rows are `FailureCount`s: why feeds cannot be read, the most frequent reason first. */
+export const COUNT_FAILURES = `select coalesce(failure, 'unknown') as failure, count(*) as count from earmark.podcasts
+  where status in ('failing', 'forbidden', 'gone') group by 1 order by 2 desc, 1`;
+
+export interface FailureCount {
+  readonly failure: string;
+  readonly count: number;
+}
+
+export function describeCounts(
+  { known, due, failing }: Pick<PodcastCounts, "known" | "due" | "failing">,
+  failures: readonly FailureCount[],
+): Finding {
+  const what = `Feeds: ${known} known, ${due} to be fetched now, ${failing} failing`;
+  if (failing === 0) return { state: "ok", what };
+  const reasons = failures.map(({ failure, count }) => `${failure}: ${count}`).join(", ");
+  const isPrivate = failures.some(({ failure }) => failure === "private-address");
+  const allow = isPrivate ? " EARMARK_FETCH_NETWORKS allows feeds in private networks." : "";
+  return {
+    state: "warning",
+    what: `${what} (${reasons})`,
+    advice: `See which: earmark list --attention. Try them again: earmark refresh --failing.${allow}`,
+  };
 }

@@ -4,9 +4,9 @@ import { DatabaseSync } from "node:sqlite";
 import { NO_PODCASTS, type PodcastCounts } from "../../podcasts/podcast-store.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { UserError } from "../../util/user-error.ts";
-import { get } from "../shared/database.ts";
+import { all, get } from "../shared/database.ts";
 import type { Finding } from "../shared/options.ts";
-import { COUNT_PODCASTS, describeCounts } from "../shared/podcast-rows.ts";
+import { COUNT_FAILURES, COUNT_PODCASTS, describeCounts, type FailureCount } from "../shared/podcast-rows.ts";
 import { Runner } from "./database.ts";
 import {
   APPLICATION_ID,
@@ -333,6 +333,7 @@ export function wrapReadErrors<T>(read: () => T): T {
 }
 
 function inspectPodcasts(database: DatabaseSync): Finding {
-  const counts = new Runner(database).run(get<PodcastCounts>(COUNT_PODCASTS, Date.now()));
-  return describeCounts(counts ?? NO_PODCASTS);
+  const runner = new Runner(database);
+  const counts = runner.run(get<PodcastCounts>(COUNT_PODCASTS, Date.now()));
+  return describeCounts(counts ?? NO_PODCASTS, runner.run(all<FailureCount>(COUNT_FAILURES)));
 }
