@@ -16,11 +16,9 @@ import {
   writeCounts,
 } from "./documents/account-imports.ts";
 import { streamHeaders } from "./events.ts";
-import { interrupted } from "./imports.ts";
+import { interrupted, waitLong } from "./imports.ts";
 import type { Services } from "./services.ts";
 
-/** Longer than an import may take, with the wait before it. */
-const SILENT_MS = 15 * 60_000;
 /** Shortest and longest time between two events. */
 const EVENT_MS = 250;
 const REPEAT_MS = 1_500;
@@ -71,12 +69,6 @@ function signalOf(response: Response): AbortSignal {
   const controller = new AbortController();
   response.once("close", () => controller.abort(new ImportFailed({ code: "aborted" })));
   return controller.signal;
-}
-
-/** Nothing is sent until the import is done. */
-function waitLong({ raw: { socket } }: Request): void {
-  // A connection within this process has no timeouts.
-  if (typeof socket.setTimeout === "function") socket.setTimeout(SILENT_MS);
 }
 
 function rethrow(error: unknown, latest?: ImportProgress, request?: Request): never {

@@ -16,6 +16,9 @@ export const OPML_TYPE = "text/x-opml; charset=utf-8";
 /** Media types that browsers and programs use for OPML files and lists of URLs. The content determines the format. */
 const FILE_TYPES = /^(?:(?:text|application)\/(?:x-opml(?:\+xml)?|opml\+xml|xml)|text\/(?:plain|uri-list))\s*(?:;|$)/i;
 
+/** Longer than an import may take, with the wait before it. */
+const SILENT_MS = 15 * 60_000;
+
 export function requireImportFileType(header: string | undefined): void {
   if (FILE_TYPES.test(header ?? "")) return;
   throw failure("unsupported-media-type", {
@@ -40,6 +43,7 @@ export function createOpmlHandlers(
       const { request, response, caller } = call;
       const { dryRun } = call.query;
       const feeds = await readImportFile(call);
+      waitLong(request);
       const isConnected = () => !response.destroyed;
       // A dry run writes nothing, so no write would notice that access was revoked during the upload.
       if (dryRun) await caller.requireAccess();
@@ -63,6 +67,12 @@ export function createOpmlHandlers(
       await respondInPieces(request, response, writeImportResult(imported, dryRun, states), headers);
     },
   };
+}
+
+/** Nothing is sent until the import is done. */
+export function waitLong({ raw: { socket } }: Request): void {
+  // A connection within this process has no timeouts.
+  if (typeof socket.setTimeout === "function") socket.setTimeout(SILENT_MS);
 }
 
 /** Unlike other requests, an import may already have changed something when the store fails: it may have added feeds. */

@@ -1,4 +1,7 @@
 import assert from "node:assert/strict";
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { IncomingMessage } from "node:http";
+import type { Socket } from "node:net";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { test } from "node:test";
@@ -258,4 +261,18 @@ test("account import: a long document → read in a thread, within its limit", a
   assert.deepEqual(countsOf(await account.import(documentOf(...actions)))[1], [5_000, 5_000, 0, 0]);
   const tooLong = await account.import("", "?dry_run=true");
   assert.equal(tooLong.json.errors[0].code, "body-missing");
+});
+
+test("account import: takes long → the connection is not closed because nothing is sent", async () => {
+  const account = await newAccount();
+  const silences: (number | undefined)[] = [];
+  const onFinish = (message: unknown) => {
+    const { request, socket } = message as { request: IncomingMessage; socket: Socket };
+    if (request.url === "/v1/me/import") silences.push(socket.timeout);
+  };
+  subscribe("http.server.response.finish", onFinish);
+  const { status } = await account.import(documentOf(play()));
+  unsubscribe("http.server.response.finish", onFinish);
+  assert.equal(status, 200);
+  assert.deepEqual(silences, [15 * 60_000]);
 });

@@ -5,7 +5,7 @@ import { JSON_API } from "../wire/dialect.ts";
 import { respond } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
 import { belongingsOf, type ExportedItem, writeMeImport } from "./documents/me-import.ts";
-import { interrupted } from "./imports.ts";
+import { interrupted, waitLong } from "./imports.ts";
 import type { Services } from "./services.ts";
 
 /** Handler of `POST /v1/me/import`: adds what the export of an account contains to the caller's. */
@@ -17,6 +17,7 @@ export function createMeImportHandler(
     const { request, response, caller } = call;
     const { dryRun } = call.query;
     const items = await readItems(call);
+    waitLong(request);
     // A dry run writes nothing, so no write would notice that access was revoked during the upload.
     if (dryRun) await caller.requireAccess();
     const now = services.clock();
