@@ -7,7 +7,7 @@ import { API_TESTS, find, type Job, runTests } from "./support/run-tests.ts";
 /** Tests of requests, whose statements are recorded. */
 const REQUESTS = [
   ...API_TESTS,
-  "src/http/{api/{app-data,changes,events,passkeys,sessions,sign-in,updates},auth/{oidc*,proxy-user},metrics}.test.ts",
+  "src/http/{api/{app-data,changes,events,passkeys,second-factor,sessions,sign-in,updates},auth/{oidc*,proxy-user},metrics}.test.ts",
 ];
 /** The tests that run on tables distributed over the nodes of a Citus cluster; `npm run test:cluster -- TEXT` selects some. */
 const TESTS = [
