@@ -7,6 +7,8 @@ import { lines, runInProcess, serveInProcess, withStore } from "../../test/suppo
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { run, start } from "../../test/support/process.ts";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "../../test/support/server.ts";
+import { asUser } from "../accounts/caller.ts";
+import { hashSecret } from "../accounts/hash-secret.ts";
 
 const postgres = await sharedPostgres();
 
@@ -113,9 +115,15 @@ describe("backup and restore", () => {
       await runInProcess(["token", "create", "ann", "--label", "phone"], settings);
       await runInProcess(["user", "invite"], settings);
       assert.equal((await runInProcess(["link", "create", "list", "--user", "ann"], settings)).code, 0);
+      const secret = "GEZDGNBVGY3TQOJQ";
+      await withStore(settings.DATABASE_URL, async ({ accounts }) => {
+        const { user = 0 } = (await accounts.find("ann", ""))?.account ?? {};
+        const codes = { recoveryHashes: [hashSecret("recovery code")], keepSession: undefined };
+        await accounts.secondFactors.add(asUser(user), { secret, step: 1, latest: 1, ...codes }, new Date());
+      });
       const copy = join(folder, "copy.db");
       await runInProcess(["backup", copy], settings);
-      const credentials = "1 token, 0 sessions, 1 invitation and 1 secret link";
+      const credentials = "1 token, 0 sessions, 1 invitation, 1 recovery code and 1 secret link";
 
       const withoutFlag = await target("without-flag.db");
       const refused = await runInProcess(["restore", copy, "--yes"], withoutFlag);
@@ -141,6 +149,12 @@ describe("backup and restore", () => {
         assert.match((await runInProcess(["user", "list"], restored)).stdout, /ann/);
         assert.equal(lines(await runInProcess(["token", "list", "ann"], restored)).length, count);
         assert.equal(lines(await runInProcess(["link", "list", "--user", "ann"], restored)).length, count);
+        await withStore(restored.DATABASE_URL, async ({ accounts }) => {
+          const found = await accounts.find("ann", "");
+          assert.equal(found?.totpSecret, secret, "the second factor is never lost");
+          const codes = await accounts.listCredentials(found.account.user, "recovery-code");
+          assert.equal(codes.length, count);
+        });
       }
     });
 
