@@ -62,6 +62,9 @@ describe("covers", { concurrency: 2 }, () => {
     await subscribe(server, numberedFeeds(20));
     const { page, finish } = await visit({ server, size: "phone" });
     await until(async () => new Set(await lefts(page, ".row")).size, 3);
+    const wide = `[...document.querySelectorAll(".row .details")]
+      .filter(({ scrollWidth, clientWidth }) => scrollWidth > clientWidth).length`;
+    assert.equal(await page.evaluate(wide), 0, "names wider than their covers");
     await assertAccessible(page);
     /** How many are in sight between the bar and the tabs; and where the first one begins. */
     const inSight = () =>

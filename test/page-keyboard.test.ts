@@ -45,7 +45,7 @@ describe("keyboard", { concurrency: 2 }, () => {
       await rows(page).first().waitFor();
       const order: string[] = [];
       const name = `((element) => element.ariaLabel || element.textContent.trim() || element.id)(document.activeElement)`;
-      for (let presses = 0; presses < 18; presses += 1) {
+      for (let presses = 0; presses < 19; presses += 1) {
         await page.keyboard.press("Tab");
         order.push(await page.evaluate<string>(name));
         assert.ok(await isFocusVisible(page), `${order.at(-1)} has the focus and is hidden`);
@@ -61,6 +61,7 @@ describe("keyboard", { concurrency: 2 }, () => {
         en.views.import,
         en.views.apps,
         en.links.title,
+        en.server.title,
         en.settings.title,
         en.api,
         "search",
