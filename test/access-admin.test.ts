@@ -78,8 +78,8 @@ async function send(url: string, method: string, headers: Headers): Promise<{ st
   return { status: response.status, code: errors?.[0].code ?? "" };
 }
 
-test("access of administrators: routes → ten, plus HEAD for each GET", () => {
-  assert.equal(withoutApps(server.server.routes).filter(({ access }) => access === "admin").length, 10);
+test("access of administrators: routes → eleven, plus HEAD for each GET", () => {
+  assert.equal(withoutApps(server.server.routes).filter(({ access }) => access === "admin").length, 11);
 });
 
 for (const { method, path } of routes) {

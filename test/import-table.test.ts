@@ -49,7 +49,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "src/http/auth": `
     src/accounts src/apps src/config src/errors src/http/wire src/jsonapi src/util jose openid-client
     node:buffer node:http`,
-  "src/http/page": "src/config src/errors src/http/wire node:crypto node:fs",
+  "src/http/page": "src/config src/errors src/http/wire src/util node:crypto node:fs",
   "src/http/api": `
     src/account-imports src/accounts src/alerts src/apps src/config src/errors src/http/auth src/http/wire src/jsonapi
     src/links src/lists src/opml src/podcasts src/store src/util node:crypto node:timers/promises`,

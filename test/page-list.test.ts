@@ -35,9 +35,15 @@ describe("list", { concurrency: 3 }, () => {
     const { page, server, finish } = await visit({ size: "phone", theme: "dark" });
     await t.test("list: empty → says what to do and links there", async () => {
       await page.getByRole("heading", { name: en.list.emptyTitle }).waitFor();
-      await page.getByText(en.list.empty).waitFor();
+      await page.getByText(en.firstRun.noAccounts).waitFor();
       await showsCount(page, 0);
       await link(page, en.list.importFile).click();
+      await page.getByRole("heading", { level: 1, name: en.import.title }).waitFor();
+      await page.goBack();
+      await link(page, en.firstRun.connect).click();
+      await page.getByRole("heading", { level: 1, name: en.apps.title }).waitFor();
+      await page.goBack();
+      await link(page, en.list.moveHere).click();
       await page.getByRole("heading", { level: 1, name: en.import.title }).waitFor();
       await page.goBack();
       await link(page, en.list.addFeeds).click();

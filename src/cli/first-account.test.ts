@@ -40,7 +40,7 @@ async function serveWithStderr(
   const server = await serve(database, settings);
   await callServer(server.port, "GET", "/readyz");
   const stderr = server.stderr();
-  return { server, log: server.output(), stderr, secret: /http:\S+\/join#(\S+)/.exec(stderr)?.[1] };
+  return { server, log: server.output(), stderr, secret: /http:\S+\/join\?first#(\S+)/.exec(stderr)?.[1] };
 }
 
 /** Sends all requests at once and returns how many were accepted; the others must have Retry-After. */
@@ -91,7 +91,7 @@ for (const [engine, newDatabase] of ENGINES) {
         stderr,
         /^There is no account yet\.[\s\S]*it works once:[\s\S]*or run: bin\/earmark user add NAME\n/,
       );
-      assert.ok(stderr.includes(`${server.url}/join#emi_`));
+      assert.ok(stderr.includes(`${server.url}/join?first#emi_`));
       for (const line of log.trim().split("\n")) assert.equal(typeof JSON.parse(line).msg, "string");
       assert.doesNotMatch(log, /emi_|join/);
       assert.match((await callServer(server.port, "GET", "/join")).text, /^<!doctype html>/i);

@@ -124,7 +124,7 @@ function setupInstructions(url: string, secret: string): string {
   const hint = isAnyAddress ? `, with the address of this machine in place of ${hostname}` : "";
   return `There is no account yet. To create the first one, open this link within a day${hint}; it works once:
 
-    ${url}/join#${secret}
+    ${url}/join?first#${secret}
 
 or run: bin/earmark user add NAME
 `;

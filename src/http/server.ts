@@ -11,6 +11,7 @@ import { createAppAuthentication } from "./auth/app-authentication.ts";
 import { createProxyUserReader } from "./auth/proxy-user.ts";
 import { createServices, type ServerOptions } from "./create-services.ts";
 import { createGuard } from "./guard.ts";
+import { toErrorPage } from "./page/not-found.ts";
 import { familyOf, RouteFinder } from "./route-finder.ts";
 import { createRoutes } from "./routes.ts";
 import { createPeerReader } from "./wire/client-address.ts";
@@ -153,7 +154,10 @@ function createHandler(
       await route.handle(request, response, caller, params);
     } catch (error) {
       await packetParsed();
-      respondToFailure(error, request, response, finder.dialectOf(match, raw.url ?? ""));
+      const dialect = finder.dialectOf(match, raw.url ?? "");
+      const page =
+        match === undefined && dialect.app === undefined ? toErrorPage(error, request, config.basePath) : undefined;
+      respondToFailure(page?.error ?? error, request, response, page?.dialect ?? dialect);
     } finally {
       // The hub disconnects stream clients that do not read.
       if (!request.isStream) limitUnread(request, response);

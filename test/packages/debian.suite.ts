@@ -57,7 +57,7 @@ test("debian: the package is installed → the service runs with its hardening, 
     system.run("stat -c '%a %U:%G' /etc/earmark/earmark.env /var/lib/earmark"),
     "640 root:earmark\n700 earmark:earmark\n",
   );
-  assert.match(system.run("journalctl -t earmark --no-pager"), /\/join#emi_/);
+  assert.match(system.run("journalctl -t earmark --no-pager"), /\/join\?first#emi_/);
   assert.ok(system.run("dpkg --status earmark").includes(`\nMaintainer: ${author}\n`));
 });
 

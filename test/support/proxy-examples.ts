@@ -238,7 +238,7 @@ export function call(port: number, method: string, path: string, options: Option
 /** The link that Earmark prints while there is no account. */
 export async function setUpLink({ output }: RunningServer): Promise<URL> {
   for (let tries = 0; tries < 50; tries += 1) {
-    const [link] = /http:\/\/\S+\/join#emi_[\w-]+/.exec(output()) ?? [];
+    const [link] = /http:\/\/\S+\/join\?first#emi_[\w-]+/.exec(output()) ?? [];
     if (link !== undefined) return new URL(link);
     await sleep(100);
   }

@@ -17,6 +17,8 @@ import { isWrongCode, OneTimeCodeField, useOneTimeCode } from "./one-time-code.t
 const isInvited = /\/join$/.test(location.pathname);
 /** Secrets of links are in the fragment, which browsers send to no server. It is removed from the address bar at once. */
 const invitation = isInvited ? location.hash.slice(1) : "";
+/** The link is that of the server's log. */
+const isFirstAccount = isInvited && location.search === "?first";
 if (isInvited) history.replaceState(null, "", "./");
 
 /** Opened by a reset link. */
@@ -45,7 +47,7 @@ export function SignInPage() {
   return (
     <main class="sign-in" id="content" tabIndex={-1}>
       <h1>{isNew ? account.joinTitle : account.signIn}</h1>
-      {isNew && <p class="muted">{account.joinLead}</p>}
+      {isNew && <p class="muted">{isFirstAccount ? account.firstLead : account.joinLead}</p>}
       {!isNew && appLoginId.value !== undefined && <p class="muted">{appLogin.signInFirst}</p>}
       <CredentialsForm isNew={isNew} />
       {!isNew && <PasswordlessSignIn />}

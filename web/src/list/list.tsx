@@ -11,6 +11,7 @@ import { useMedia, VirtualList } from "../ui/virtual-list.tsx";
 import { format, getWords, useWords } from "../words/index.ts";
 import { Entry } from "./entry.tsx";
 import { useEntryGestures } from "./entry-gestures.ts";
+import { FirstRun } from "./first-run.tsx";
 import { isQuiet, needsAttention, podcastsVersion } from "./known-podcasts.ts";
 import { ListBar } from "./list-bar.tsx";
 import {
@@ -65,7 +66,7 @@ export function ListView({ loadPodcastComponents }: ListViewProps) {
       )}
       {status === "failed" && <ErrorMessage text={words.list.failed} onAction={reconnect} />}
       {status === "loading" && isEmpty && <p class="muted">{words.loading}</p>}
-      {status === "ready" && isEmpty && <EmptyList />}
+      {status === "ready" && isEmpty && <FirstRun />}
       {!isEmpty && <SearchableList items={items} />}
       {loaded && shown && <loaded.Panel key={shown.id} subscription={shown} />}
       {loaded && openedId === FOLDERS && <loaded.FolderSheet />}
@@ -259,30 +260,5 @@ function SearchField({ onArrowDown }: { onArrowDown: () => void }) {
         }}
       />
     </label>
-  );
-}
-
-function EmptyList() {
-  const { list } = useWords();
-  return (
-    <section class="empty">
-      <Icon name="list" />
-      <h2>{list.emptyTitle}</h2>
-      <p>{list.empty}</p>
-      <p class="buttons">
-        <a class="button primary" href="#import">
-          <Icon name="import" />
-          {list.importFile}
-        </a>
-        <a class="button" href="#add">
-          <Icon name="add" />
-          {list.addFeeds}
-        </a>
-        <a class="button" href="#move">
-          <Icon name="move" />
-          {list.moveHere}
-        </a>
-      </p>
-    </section>
   );
 }
