@@ -8,7 +8,7 @@ import { en } from "./support/words.ts";
 const shownLinks = (page: Parameters<typeof rows>[0]) =>
   page.getByRole("navigation", { name: en.mainMenu }).getByRole("link").allTextContents();
 const TABS = [en.views.list, en.views.add, en.views.listening, en.history.title];
-const OTHERS = [en.alerts.title, en.views.import, en.views.apps, en.links.title];
+const OTHERS = [en.alerts.title, en.views.import, en.views.apps, en.links.title, en.server.title];
 
 test("navigation: a wide window → every view in the sidebar, which stays while the list scrolls", async () => {
   const { page, finish } = await visit({ feeds: numberedFeeds(60) });
