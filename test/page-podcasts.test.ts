@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import sharp from "sharp";
+import { createClient } from "../client/src/index.ts";
 import type { PodcastRecord } from "../src/podcasts/podcast-store.ts";
 import { assertAccessible } from "./support/browser.ts";
 import { startFeeds } from "./support/feeds.ts";
@@ -243,6 +244,30 @@ describe("podcasts", { concurrency: 2 }, () => {
     await until(async () => (await subscriptionsOf(server))[1], { ...before, url: `${FEED}new` });
     await page.keyboard.press("Escape");
     await until(() => hosts(page), ["Farewell"]);
+    await finish();
+  });
+
+  test("podcasts: “Try all again” → the server fetches what failed, and the list shows the result", async () => {
+    const feeds = await startFeeds();
+    let now = Date.now();
+    const fetching = { EARMARK_FETCH_FEEDS: "true", EARMARK_FETCH_NETWORKS: THIS_MACHINE };
+    const server = await startServer(fetching, () => new Date(now));
+    await subscribe(server, [`${feeds.url}/back`, `${feeds.url}/lost`]);
+    const client = createClient({ url: server.url });
+    const statuses = async () => (await client.page({ include: "podcast" })).items.map((item) => item.podcast?.status);
+    await until(statuses, ["failing", "failing"]);
+    const { page, finish } = await visit({ server });
+    await show(page, `${words.needsAttention} 2`);
+    await button(page, words.retryAll).click();
+    await status(page, words.retriedBefore).waitFor();
+    feeds.feed("/back", { title: "Back again" });
+    now += 6 * 60_000;
+    await button(page, words.retryAll).click();
+    await status(page, format(words.retried, { n: 2 })).waitFor();
+    await assertAccessible(page);
+    await rows(page).nth(1).waitFor({ state: "detached" });
+    await show(page, words.all);
+    await until(async () => (await hosts(page)).includes("Back again"), true);
     await finish();
   });
 

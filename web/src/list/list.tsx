@@ -126,6 +126,7 @@ function SearchableList({ items }: Pick<ListState, "items">) {
         {loaded && <loaded.BulkActions items={matches} />}
       </div>
       {loaded && items.length > 1 && <loaded.DuplicateHint />}
+      {loaded && currentFilter === "attention" && <loaded.RetryAll items={matches} />}
       {matches.length === 0 ? (
         <div class="message">
           <p>{query === "" ? found : format(words.list.noMatches, { query: isolate(text) })}</p>

@@ -14,6 +14,7 @@ export interface PodcastComponents {
   readonly Menu: ComponentType;
   readonly Panel: ComponentType<{ readonly subscription: Subscription }>;
   readonly RenameForm: ComponentType<{ readonly subscription: Subscription }>;
+  readonly RetryAll: ComponentType<{ readonly items: readonly Subscription[] }>;
   readonly SharedMark: ComponentType<{ readonly subscription: Subscription }>;
   /** What can be done with a podcast. `onRename` is for where it is shown. */
   readonly menuOf: (subscription: Subscription, onRename: () => void) => MenuContent;

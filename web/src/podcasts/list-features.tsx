@@ -14,6 +14,7 @@ export { Panel } from "./panel.tsx";
 export { openPanel } from "./panel-task.ts";
 export { menuOf } from "./podcast-menu.ts";
 export { RenameForm } from "./rename-form.tsx";
+export { RetryAll } from "./retry-all.tsx";
 export { SharedMark } from "./shared-mark.tsx";
 
 startLoading();

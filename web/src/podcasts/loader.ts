@@ -85,6 +85,21 @@ export function startLoading(): void {
   onListChange();
 }
 
+/** When the podcasts are read again after the server was asked to fetch feeds that cannot be read. */
+const REREAD_MS = [2_000, 5_000, 12_000, 30_000];
+
+/** Asks the server to fetch the feeds that cannot be read. Resolves to how many it will fetch. */
+export async function retryFailing(): Promise<number> {
+  const count = await noRetryClient.retryFailing();
+  for (const waitMs of count === 0 ? [] : REREAD_MS) {
+    setTimeout(() => {
+      needsAll = true;
+      void read();
+    }, waitMs);
+  }
+  return count;
+}
+
 /** Asks the server to fetch a feed, and waits a while for the result. Resolves to whether there is one. */
 export async function fetchAgain(subscription: Subscription): Promise<boolean> {
   const podcast = podcastOf(subscription);
