@@ -10,6 +10,7 @@ import { listen } from "./listen.ts";
 import type { Later } from "./postgres.ts";
 import { launch } from "./process.ts";
 import { ATOMIC } from "./server.ts";
+import { en } from "./words.ts";
 
 /**
  * `npm run pictures` takes the pictures of the web interface in docs/images. All podcasts in them are made up: this
@@ -120,6 +121,10 @@ async function takePictures(browser: Browser, server: string): Promise<void> {
     const page = await context.newPage();
     await page.goto(server);
     await page.getByText("Static & Signal").first().waitFor();
+    // On a phone, covers are the default.
+    const asCovers = page.getByRole("button", { name: en.list.asCovers });
+    if (await asCovers.isVisible()) await asCovers.click();
+    await page.mouse.move(0, 0);
     // Covers further down are not loaded.
     await page.waitForFunction(
       "[...document.images].filter((image) => image.complete && image.naturalWidth > 0).length >= 6",
