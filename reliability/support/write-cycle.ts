@@ -105,6 +105,22 @@ const STEPS_BY_NAME: Readonly<Record<string, Step>> = {
   "be seen": ({ store, user }, at) => store.administration.recordSeen(user, at),
   "reset the password": ({ store, owner, actor }, at) =>
     store.accounts.setPassword(owner, { passwordHash: "new", expectedHash: "old", resetBy: actor }, at),
+  "add a second factor": (cycle, at) => {
+    const { store, tag: secret, actor } = cycle;
+    const added = { secret, step: 1, latest: 9, recoveryHashes: [cycle.hash("recovery-code")], keepSession: undefined };
+    return store.accounts.secondFactors.add({ ...cycle.owner, actor }, added, at);
+  },
+  "use a code": ({ store, user, tag: secret }, at) =>
+    store.accounts.secondFactors.useStep(user, { secret, step: 2, latest: 9 }, at),
+  "record a wrong code": ({ store, user, actor }, at) => store.accounts.secondFactors.recordFailure(user, actor, at),
+  "use a recovery code": (cycle, at) =>
+    cycle.store.accounts.secondFactors.useRecoveryCode(cycle.user, cycle.hash("recovery-code"), cycle.actor, at),
+  "replace the recovery codes": (cycle, at) => {
+    const caller = { ...cycle.owner, actor: cycle.actor };
+    return cycle.store.accounts.secondFactors.replaceRecoveryCodes(caller, [cycle.hash("recovery-code")], at);
+  },
+  "remove the second factor": ({ store, owner, user, actor }, at) =>
+    store.accounts.secondFactors.remove({ ...owner, actor }, user, at),
   "add another session": (cycle, at) => cycle.add("session", at),
   subscribe: (cycle, at) => {
     const { store, owner, url, feed } = cycle;
@@ -118,6 +134,7 @@ const STEPS_BY_NAME: Readonly<Record<string, Step>> = {
     return store.podcasts.record(podcast, new Date(START + DAY_MS), record, IMAGES);
   },
   "refresh a podcast": ({ store, user, podcast }, at) => store.podcasts.refresh(user, podcast, at, 0),
+  "retry podcasts": ({ store }, at) => store.podcasts.retry("private-address", at),
   "save a device": ({ store, owner }, at) => store.apps.saveDevice(owner, PHONE, { type: "mobile" }, at),
   "change a device": ({ store, owner }, at) => store.apps.changeDevice(owner, "phone", { caption: "My phone" }, at),
   sync: (cycle, at) => {

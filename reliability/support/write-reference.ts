@@ -63,7 +63,9 @@ export function findMissing({ steps }: Reference): string[] {
 }
 
 const LOGGED = [
-  ...["invitation-created", "account-joined", "reset-link-created", "password-reset", "administrator-added"],
+  ...["invitation-created", "account-joined", "reset-link-created", "password-reset"],
+  ...["second-factor-added", "second-factor-failed", "recovery-code-used", "recovery-codes-created"],
+  ...["second-factor-removed", "administrator-added"],
   ...["account-disabled", "account-enabled", "administrator-removed", "account-deleted"],
 ];
 

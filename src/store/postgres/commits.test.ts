@@ -207,6 +207,9 @@ interface UnrepeatableCase {
 
 const INVITATION = credential(NOBODY, { kind: "invitation", label: "bob", createdAt: NOW });
 const PASSKEY = credential(4_711, { kind: "passkey", passkey: { id: "key", publicKey: "public", counter: 1 } });
+const RECOVERY_HASH = credential(4_711, {}).hash;
+const SECOND_FACTOR = { secret: "s", step: 1, latest: 9, recoveryHashes: [RECOVERY_HASH], keepSession: undefined };
+const ACTOR = { name: "ann", address: "" };
 const ACTION = readAction(play("1", 10), NOW) ?? assert.fail();
 const ROOT = { ...asUser(USER), requiresAdmin: true };
 /** In this order, on one account. */
@@ -247,6 +250,36 @@ const UNREPEATABLE: Readonly<Record<string, UnrepeatableCase>> = {
     write: ({ accounts }) => accounts.replaceCounter(PASSKEY.hash, 1, 2),
     result: true,
     repeated: false,
+  },
+  addSecondFactor: {
+    write: ({ accounts }) => accounts.secondFactors.add(asUser(4_711), SECOND_FACTOR, NOW),
+    result: "added",
+    repeated: "exists",
+  },
+  useTotpStep: {
+    write: ({ accounts }) => accounts.secondFactors.useStep(4_711, { ...SECOND_FACTOR, step: 2 }, NOW),
+    result: true,
+    repeated: false,
+  },
+  recordFailedCode: {
+    write: ({ accounts }) => accounts.secondFactors.recordFailure(4_711, ACTOR, NOW),
+    result: undefined,
+    repeated: undefined,
+  },
+  useRecoveryCode: {
+    write: ({ accounts }) => accounts.secondFactors.useRecoveryCode(4_711, RECOVERY_HASH, ACTOR, NOW),
+    result: true,
+    repeated: false,
+  },
+  replaceRecoveryCodes: {
+    write: ({ accounts }) => accounts.secondFactors.replaceRecoveryCodes(asUser(4_711), [RECOVERY_HASH], NOW),
+    result: true,
+    repeated: true,
+  },
+  removeSecondFactor: {
+    write: ({ accounts }) => accounts.secondFactors.remove(asUser(4_711), 4_711, NOW),
+    result: "removed",
+    repeated: "removed",
   },
   replaceRateLimit: {
     write: async ({ accounts }) => accounts.sharedRateLimits?.replace("ann", undefined, 1),
@@ -317,6 +350,13 @@ for (const when of ["before", "after"] as const) {
       "invitation-created bob",
       "invitation-revoked bob",
       "password-reset ann",
+      "recovery-code-used ann",
+      "recovery-codes-created ann",
+      "recovery-codes-created ann",
+      "second-factor-added ann",
+      "second-factor-failed ann",
+      "second-factor-failed ann",
+      "second-factor-removed ann",
     ]);
   });
 }
