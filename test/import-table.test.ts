@@ -67,8 +67,8 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "src/cli": `
     client/src src/account-imports src/accounts src/apps src/config src/errors src/http src/http/api
     src/http/wire src/jsonapi
-    src/links src/lists src/opml src/store src/util node:buffer node:fs node:path node:readline/promises
-    node:stream node:timers/promises node:url node:util node:v8`,
+    src/links src/lists src/opml src/podcasts src/store src/util node:buffer node:fs node:path
+    node:readline/promises node:stream node:timers/promises node:url node:util node:v8`,
   "src/main.ts": "src/cli node:os",
   "client/src": "",
   "client/src/node.ts": "client/src node:fs/promises",

@@ -23,6 +23,7 @@ test("cleanup: a step fails → reported with its name, and the others run, agai
   const cleanup = startCleanup({
     steps: { one: step("one", new Error("broken")), two: step("two"), three: step("three", new Error("too")) },
     intervalMs: 1,
+    leases: undefined,
     onFailure: (name, error) => failures.push([name, (error as Error).message]),
   });
   await until(() => runs.length >= 6);
@@ -43,7 +44,7 @@ test("cleanup: a run takes longer than the interval → the next begins after it
     running -= 1;
     count += 1;
   };
-  const cleanup = startCleanup({ steps: { step }, intervalMs: 1, onFailure: assert.fail });
+  const cleanup = startCleanup({ steps: { step }, intervalMs: 1, onFailure: assert.fail, leases: undefined });
   await until(() => count === 3);
   cleanup.stop();
   assert.equal(most, 1);
@@ -52,7 +53,7 @@ test("cleanup: a run takes longer than the interval → the next begins after it
 test("cleanup: stopped during a step → no other starts, and its failure is not reported", async () => {
   const { promise: closed, reject: close } = Promise.withResolvers<void>();
   const steps = { one: () => closed, two: () => assert.fail("started") };
-  const cleanup = startCleanup({ steps, intervalMs: 1, onFailure: assert.fail });
+  const cleanup = startCleanup({ steps, intervalMs: 1, onFailure: assert.fail, leases: undefined });
   cleanup.stop();
   close(new Error("the store is closed"));
   await sleep(10);

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { inOneProcess, type Leases } from "../podcasts/leases.ts";
 
 interface CleanupOptions {
   /** By name, in the order in which they run. */
@@ -6,6 +7,8 @@ interface CleanupOptions {
   /** Time between the end of a run and the next. */
   readonly intervalMs: number;
   readonly onFailure: (step: string, error: unknown) => void;
+  /** If several processes share a database, each step runs in one of them. */
+  readonly leases: Leases | undefined;
 }
 
 /**
@@ -18,11 +21,11 @@ export function startCleanup(options: CleanupOptions): { readonly stop: () => vo
   return { stop: () => stop.abort() };
 }
 
-async function repeat({ steps, intervalMs, onFailure }: CleanupOptions, signal: AbortSignal): Promise<void> {
+async function repeat({ steps, intervalMs, onFailure, leases }: CleanupOptions, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     for (const [name, run] of Object.entries(steps)) {
       if (signal.aborted) return;
-      await run().catch((error: unknown) => {
+      await inOneProcess(leases, `cleanup ${name}`, { at: new Date(), ms: intervalMs }, run).catch((error: unknown) => {
         // After that, the store is being closed.
         if (!signal.aborted) onFailure(name, error);
       });

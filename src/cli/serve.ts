@@ -75,6 +75,7 @@ export async function serve(options: ServeOptions): Promise<void> {
         accounts: () => accounts.store.sweep(new Date()),
       },
       intervalMs: CLEANUP_INTERVAL_MS,
+      leases: store.podcasts.leases,
       onFailure(step, error) {
         metrics?.countCleanupFailure(step);
         server.log.error({ step, err: error }, "cleanup failed");

@@ -23,6 +23,14 @@ const FAULTS = [
   { name: "worker killed", node: worker, stops: workerHost, begin: () => worker.kill(), end: () => worker.start() },
   { name: "worker frozen", node: worker, stops: workerHost, begin: () => worker.freeze(), end: () => worker.thaw() },
   {
+    name: "worker frozen, with the coordinator's URL only",
+    isOverCoordinator: true,
+    node: worker,
+    stops: workerHost,
+    begin: () => worker.freeze(),
+    end: () => worker.thaw(),
+  },
+  {
     name: "coordinator killed",
     node: coordinator,
     stops: undefined,
@@ -31,10 +39,10 @@ const FAULTS = [
   },
 ];
 
-for (const { name, stops, begin, end } of FAULTS)
+for (const { name, isOverCoordinator, stops, begin, end } of FAULTS)
   test(`faults: ${name} → users on other nodes keep writing, the others soon after; nothing confirmed is lost`, async () => {
     const url = await createDistributedDatabase();
-    const load = await ClusterLoad.start(url, overAllNodes(url), USERS);
+    const load = await ClusterLoad.start(url, isOverCoordinator ? url : overAllNodes(url), USERS);
     const affected = stops === undefined ? new Set<string>() : await load.usersOn(stops);
     assert.ok(stops === undefined || (affected.size > 0 && affected.size < USERS));
     await sleep(BEFORE_MS);

@@ -1,9 +1,11 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { test } from "node:test";
+import { after, test } from "node:test";
 import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
 import { asUser } from "../../src/accounts/caller.ts";
 import { inspectDatabase } from "../../src/store/open.ts";
+import { NodeWatch } from "../../src/store/postgres/nodes.ts";
 import { NEWEST_VERSION } from "../../src/store/postgres/schema.ts";
 import { fill, readAll } from "../../src/store/suites/archive.suite.ts";
 import {
@@ -124,6 +126,31 @@ test("connections: several nodes → spread over them", async () => {
     // One more for the ping.
     assert.ok(rows.length === 3 || rows.length === 4, `${rows.length} connections to ${node}`);
   }
+});
+
+test("nodes: users → the ones that have their rows", async () => {
+  const url = await createDistributedDatabase();
+  const client = new pg.Client({ connectionString: url });
+  await client.connect();
+  after(() => client.end());
+  const watch = await NodeWatch.start(client, { query: async () => [], pending: () => [] });
+  const users = Array.from({ length: 50 }, (_, index) => (index + 1) * 7_919);
+  const nodes = await Promise.all(
+    users.map(async (user) => {
+      const { rows } = await client.query(
+        `select nodename || ':' || nodeport as node from pg_dist_placement join pg_dist_node using (groupid)
+         where shardid = get_shard_id_for_distribution_column('earmark.lists', $1::bigint)`,
+        [user],
+      );
+      return rows[0]?.node;
+    }),
+  );
+  assert.deepEqual(
+    users.map((user) => watch?.nodeOf(user)),
+    nodes,
+  );
+  assert.equal(new Set(nodes).size, 2);
+  watch?.close();
 });
 
 test("doctor: tables not distributed, a node without shards → warnings", async () => {

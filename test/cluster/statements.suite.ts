@@ -31,7 +31,7 @@ const ELSEWHERE = {
     /from earmark.feed_urls as former|^select user_id from earmark.subscriptions where feed = \$1 and user_id > /,
   "sweep: old removals of all users": /from earmark.removals\s+where removed_at < /,
   "sweep: all users":
-    /^delete from earmark.(credentials|rate_limits|leases|commits|audit_log) where (expires_at|kind|moment|until|written_at|acted_at)|^select user_id from earmark.erasures$/,
+    /^select user_id from earmark.credentials where (expires_at|kind)|^delete from earmark.(rate_limits|leases|commits|audit_log) where (moment|until|written_at|acted_at)|^select user_id from earmark.erasures$/,
   "doctor: nodes and shards, from the catalogue": /from pg_dist_node/,
   "metrics: a sample of users, and the number of podcasts": /as some_accounts|count\(\*\) filter/,
 };

@@ -55,7 +55,8 @@ export async function sharedPostgres(): Promise<SharedPostgres> {
   if (given === undefined) return startPostgres(["max_connections=300"]);
   const shared = accessTo(given);
   if (coordinator === undefined) return shared;
-  return { ...shared, database: createDistributedDatabase, migratedDatabase: createDistributedDatabase };
+  const database = async () => `${await createDistributedDatabase()}?${CONNECT_TIMEOUT}`;
+  return { ...shared, database, migratedDatabase: database };
 }
 
 function accessTo(url: string): SharedPostgres {

@@ -3,12 +3,17 @@ import { AccessRevoked, asUser, BY_SERVER, type UserId } from "../../accounts/ca
 import { readFeedUrl } from "../../lists/feed-url.ts";
 import type { SubscriptionStore } from "../../lists/list-store.ts";
 import type { Look } from "../../lists/moves.ts";
+import { inOneProcess } from "../leases.ts";
 import type { DueLook, LookStore } from "../look-store.ts";
+import type { PodcastStore } from "../podcast-store.ts";
 import type { FeedOutcome } from "../read/feed.ts";
 import { confirmsMove } from "./fetch-rules.ts";
 
 export interface LooksOptions {
-  readonly store: Pick<SubscriptionStore, "move"> & { readonly moves: LookStore };
+  readonly store: Pick<SubscriptionStore, "move"> & {
+    readonly moves: LookStore;
+    readonly podcasts: Pick<PodcastStore, "leases">;
+  };
   /** Undefined if this server fetches no feeds: then no URL leads anywhere. */
   readonly fetchFeed: ((url: string) => Promise<FeedOutcome>) | undefined;
   readonly clock: () => Date;
@@ -97,7 +102,9 @@ export class Looks {
 
   async #scan(): Promise<void> {
     while (!this.#stop.signal.aborted) {
-      await this.#findDue();
+      const { store, clock, onError } = this.#options;
+      const all = () => this.#findDue();
+      await inOneProcess(store.podcasts.leases, "looks", { at: clock(), ms: SCAN_MS }, all).catch(onError);
       await this.#pause(SCAN_MS * (0.9 + 0.2 * Math.random()));
     }
   }

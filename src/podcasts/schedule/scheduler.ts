@@ -4,6 +4,7 @@ import type { UserId } from "../../accounts/caller.ts";
 import type { OnChange, SubscriptionStore } from "../../lists/list-store.ts";
 import type { FailureCode } from "../failure.ts";
 import { FetchQueue, type QueuedFeed } from "../fetch/fetch-queue.ts";
+import { inOneProcess } from "../leases.ts";
 import {
   type DueFeed,
   FAILED_STATUSES,
@@ -115,8 +116,12 @@ export class Scheduler {
     // The setting that allows networks may have changed.
     this.#track(this.#options.store.podcasts.retry("private-address", this.#now()));
     this.#track(this.#repeat(POLL_MS, () => this.#poll()));
-    this.#track(this.#repeat(SCAN_MS, () => this.#scanLists()));
-    this.#track(this.#repeat(SCAN_MS, () => this.#titles.scan()));
+    const scan = (name: string, work: () => Promise<void>) => {
+      const { leases } = this.#options.store.podcasts;
+      this.#track(this.#repeat(SCAN_MS, () => inOneProcess(leases, name, { at: this.#now(), ms: SCAN_MS }, work)));
+    };
+    scan("scan of lists", () => this.#scanLists());
+    scan("scan of actions", () => this.#titles.scan());
   }
 
   /** Must be called when a user has uploaded episode actions. */

@@ -92,3 +92,29 @@ test("password: changed while writers that use it wait for the list → does not
   await other.query("rollback");
   await Promise.all(writes);
 });
+
+test("deletion: the administration is locked → waits if the account is an administrator's, and only then", async (t) => {
+  const url = await server.migratedDatabase();
+  const store = await openStore(url, { connections: 5 });
+  const other = new pg.Client({ connectionString: url });
+  await other.connect();
+  t.after(() => Promise.all([store.close(), other.end()]));
+  const create = async (user: number, name: string) =>
+    Number(await store.accounts.create(user, newAccountNamed(name, { isCreatedByOperator: false }), NOW));
+  const [admin, user] = [await create(4_711, "ann"), await create(4_712, "bob")];
+  const name = new URL(url).pathname.slice(1);
+  await server.query(`update earmark.accounts set is_admin = case when user_id = ${admin} then 1 else 0 end`, name);
+  await other.query("begin");
+  await other.query("select 1 from earmark.schema where one for update");
+  assert.equal(await store.accounts.delete(asUser(user), NOW), "deleted");
+  let isDone = false;
+  const deletion = store.accounts.delete(asUser(admin), NOW).finally(() => {
+    isDone = true;
+  });
+  const waiting = `select 1 from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock' and query like '%earmark.schema%for update'`;
+  while (!isDone && (await server.query(waiting, name)).length === 0) await setImmediate();
+  assert.equal(isDone, false);
+  await other.query("rollback");
+  assert.equal(await deletion, "deleted");
+});

@@ -11,7 +11,7 @@ async function whoEntered(entering: readonly Promise<void>[]): Promise<number[]>
 }
 
 test("connections: all in use → users who wait take turns, and so does work for no user", async () => {
-  const gate = new ConnectionGate(() => 1, 0);
+  const gate = new ConnectionGate(1, 0);
   await gate.enter(1);
   const waiting = [1, 1, 1, 2, 2, undefined, undefined].map((owner) => gate.enter(owner));
   assert.equal(gate.waiting, 7);
@@ -25,24 +25,8 @@ test("connections: all in use → users who wait take turns, and so does work fo
   assert.equal(gate.waiting, 0);
 });
 
-test("connections: the maximum grows → as many more are let in; it shrinks → nobody until enough have left", async () => {
-  let max = 1;
-  const gate = new ConnectionGate(() => max, 0);
-  await gate.enter(1);
-  const waiting = [1, 1, 1, 1].map((owner) => gate.enter(owner));
-  max = 3;
-  gate.letIn();
-  assert.deepEqual(await whoEntered(waiting), [0, 1]);
-  max = 1;
-  gate.leave();
-  gate.leave();
-  assert.deepEqual(await whoEntered(waiting), [0, 1]);
-  gate.leave();
-  assert.deepEqual(await whoEntered(waiting), [0, 1, 2]);
-});
-
 test("connections: waited for longer than the timeout → rejected, and its turn goes to the next", async () => {
-  const gate = new ConnectionGate(() => 1, 10);
+  const gate = new ConnectionGate(1, 10);
   await gate.enter(1);
   await assert.rejects(gate.enter(1), /timeout/);
   assert.equal(gate.waiting, 0);

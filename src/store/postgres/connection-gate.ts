@@ -11,14 +11,14 @@ interface Waiting {
  * the others waiting; work for no user counts as one more.
  */
 export class ConnectionGate {
-  readonly #max: () => number;
+  readonly #max: number;
   readonly #timeoutMs: number;
   readonly #queue = new FairQueue<UserId | undefined, Waiting>();
   #inUse = 0;
   #waiting = 0;
 
   /** A `timeoutMs` of 0 means no timeout. */
-  constructor(max: () => number, timeoutMs: number) {
+  constructor(max: number, timeoutMs: number) {
     this.#max = max;
     this.#timeoutMs = timeoutMs;
   }
@@ -29,7 +29,7 @@ export class ConnectionGate {
 
   /** Resolves when a connection may be used; `leave` must follow. */
   async enter(owner: UserId | undefined): Promise<void> {
-    if (this.#inUse < this.#max()) {
+    if (this.#inUse < this.#max) {
       this.#inUse += 1;
       return;
     }
@@ -50,12 +50,7 @@ export class ConnectionGate {
 
   leave(): void {
     this.#inUse -= 1;
-    this.letIn();
-  }
-
-  /** Must be called when the maximum has grown. */
-  letIn(): void {
-    while (this.#inUse < this.#max()) {
+    while (this.#inUse < this.#max) {
       const next = this.#queue.shift();
       if (next === undefined) return;
       if (next.hasTimedOut) continue;

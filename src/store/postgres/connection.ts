@@ -5,6 +5,7 @@ import pg from "pg";
 import { AccessRevoked, type UserId } from "../../accounts/caller.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
 import { ConnectionGate } from "./connection-gate.ts";
+import { NodeWatch } from "./nodes.ts";
 import { ServerMonitor } from "./servers.ts";
 
 /** Transient failures are retried at least once, and for up to this time; then the client gets 503. */
@@ -18,8 +19,6 @@ const LONG_CONNECT_MS = 30_000;
 /** Timeout of one statement. */
 const STATEMENT_MS = 5_000;
 const IDLE_MS = 30_000;
-/** Work that takes longer while a server is failing is probably waiting for it. */
-const WAITING_MS = 250;
 /** Connections are replaced after this time, so that a server that was down gets its share of them again. */
 const BALANCED_LIFETIME_S = 60;
 /** How long a write waits for another process that is writing for the same user. */
@@ -53,6 +52,11 @@ class NotWritable extends Error {
   override readonly name = "NotWritable";
 }
 
+/** Whoever waited for the user's node would keep a connection from the users of other nodes. */
+class NodeHangs extends Error {
+  override readonly name = "NodeHangs";
+}
+
 /**
  * Connections to the servers of the URL: to the one that is writable, or balanced over all of them (`load_balance_hosts`).
  * Queries that are sent in one turn of the event loop are pipelined and executed in order. A pooler may assign each
@@ -65,7 +69,9 @@ export class Postgres {
   /** Undefined without load balancing. */
   readonly #monitor: ServerMonitor | undefined;
   /** What each connection in use is connected to, and since when it is in use. */
-  readonly #inUse = new Map<Connection, Link & { readonly since: number }>();
+  readonly #inUse = new Map<Connection, Link & { readonly since: number; readonly user: UserId | undefined }>();
+  /** Undefined without a cluster. */
+  #nodes: NodeWatch | undefined;
   readonly #links = new WeakMap<pg.ClientBase, Link>();
   #current: number;
   #canUseNames = true;
@@ -75,8 +81,7 @@ export class Postgres {
     this.#servers = readServers(url);
     const hasLongTimeouts = options.hasLongTimeouts === true;
     const isLoadBalanced = usesLoadBalancing(url);
-    if (isLoadBalanced && !hasLongTimeouts)
-      this.#monitor = new ServerMonitor(this.#servers, () => this.#onFailing(connections));
+    if (isLoadBalanced && !hasLongTimeouts) this.#monitor = new ServerMonitor(this.#servers, () => this.#onFailing());
     // The first connection goes to the first server, in a cluster the coordinator.
     this.#current = isLoadBalanced ? -1 : 0;
     const nextServer = () => this.#nextServer(isLoadBalanced);
@@ -100,7 +105,7 @@ export class Postgres {
       pipeline: true,
       onConnect: requireWritable,
     });
-    this.#gate = new ConnectionGate(() => this.#pool.options.max, connectTimeoutMs);
+    this.#gate = new ConnectionGate(connections, connectTimeoutMs);
     // A broken connection is replaced when one is needed; a running query reports the error itself.
     this.#pool.on("error", () => undefined);
     this.#pool.on("connect", (connection) => connection.on("error", () => undefined));
@@ -113,16 +118,16 @@ export class Postgres {
   async use<T>(work: (connection: Connection) => Promise<T>, user?: UserId): Promise<T> {
     await this.#gate.enter(user);
     try {
-      return await this.#useNext(work);
+      return await this.#useNext(work, user);
     } finally {
       this.#gate.leave();
     }
   }
 
-  async #useNext<T>(work: (connection: Connection) => Promise<T>): Promise<T> {
+  async #useNext<T>(work: (connection: Connection) => Promise<T>, user: UserId | undefined): Promise<T> {
     const connection = await this.take();
     const link = this.#links.get(connection);
-    if (link !== undefined) this.#inUse.set(connection, { ...link, since: performance.now() });
+    if (link !== undefined) this.#inUse.set(connection, { ...link, since: performance.now(), user });
     try {
       const result = await work(connection);
       this.#inUse.delete(connection);
@@ -148,6 +153,7 @@ export class Postgres {
     let isOutcomeUnknown = false;
     for (let pause = 20, isRetry = false; ; pause = Math.min(2 * pause, 250), isRetry = true) {
       try {
+        if (this.#nodes?.hangs(user) === true) throw new NodeHangs("the node with the user's rows does not answer");
         return await this.use(work, user);
       } catch (error) {
         if (error instanceof AccessRevoked) throw error;
@@ -172,7 +178,32 @@ export class Postgres {
   }
 
   async close(): Promise<void> {
+    this.#nodes?.close();
     await Promise.all([this.#pool.end(), this.#monitor?.close()]);
+  }
+
+  /** From now on, requests of users whose node hangs are refused at once, if the database is a cluster. */
+  async watchNodes(): Promise<void> {
+    const query = (sql: string, timeoutMs: number) => this.#ask(sql, timeoutMs);
+    const pending = () =>
+      this.#inUse.values().map(({ socket, ...work }) => ({ ...work, abort: () => void socket.destroy() }));
+    this.#nodes = await this.use((connection) => NodeWatch.start(connection, { query, pending }));
+  }
+
+  /** Over a connection of its own. */
+  async #ask(sql: string, timeoutMs: number): Promise<readonly Readonly<Record<string, unknown>>[]> {
+    const client = new pg.Client({
+      connectionString: this.#nextServer(this.#monitor !== undefined),
+      connectionTimeoutMillis: timeoutMs,
+      query_timeout: timeoutMs,
+    });
+    client.on("error", () => undefined);
+    try {
+      await client.connect();
+      return (await client.query(sql)).rows;
+    } finally {
+      client.end().catch(() => undefined);
+    }
   }
 
   /** For work that has the pool to itself. The caller must release the connection. */
@@ -191,18 +222,11 @@ export class Postgres {
 
   /**
    * While a server is failing, ends the work that uses it, which is then retried elsewhere, and other work that takes so
-   * long that it probably waits for that server. The pool grows by a connection for each piece of work that may be
-   * waiting, so that the users of other servers get one.
+   * long that it probably waits for that server.
    */
-  #onFailing(connections: number): void {
-    let waiting = 0;
-    for (const { server, socket, since } of this.#inUse.values()) {
-      const ms = performance.now() - since;
-      if (this.#monitor?.isFailing(server) === true || ms > RETRY_MS) socket.destroy();
-      else if (ms > WAITING_MS) waiting += 1;
-    }
-    this.#pool.options.max = connections + Math.min(waiting, connections);
-    this.#gate.letIn();
+  #onFailing(): void {
+    for (const { server, socket, since } of this.#inUse.values())
+      if (this.#monitor?.isFailing(server) === true || performance.now() - since > RETRY_MS) socket.destroy();
   }
 
   /** The server for a new connection. */

@@ -423,5 +423,8 @@ export const MIGRATIONS: readonly string[] = [
 
   alter table earmark.accounts add column totp_secret text;
   alter table earmark.accounts add column totp_step bigint not null default 0;
+
+  create index credentials_by_end on earmark.credentials (expires_at) where expires_at > 0;
+  create index credentials_by_use on earmark.credentials (kind, used_at);
   `,
 ];

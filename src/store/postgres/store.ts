@@ -58,6 +58,7 @@ export async function openPostgres(url: string, options: StoreOptions): Promise<
   try {
     const warnings = await prepareDatabase(postgres, displayNameOf(url), options.onWaiting);
     for (const warning of warnings) options.onWarning?.(warning);
+    await postgres.watchNodes();
     return new PostgresStore(postgres, await postgres.use(readEpoch), options);
   } catch (error) {
     await postgres.close();

@@ -143,8 +143,11 @@ interface WriteRules {
   readonly locks?: "list" | "account" | "both";
   /** Whose; the caller's unless given. */
   readonly user?: (...args: Arguments) => UserId;
-  /** It waits for other changes of administrators and deletions of accounts, as all writes of administrators do. */
-  readonly isAdministration?: true;
+  /**
+   * It waits for other changes of administrators, as all writes of administrators do: always, or if the user whose account
+   * it locks is one.
+   */
+  readonly isAdministration?: true | "of-admin";
   /** It may run twice if PostgreSQL's reply to the commit is lost. */
   readonly isRepeatable?: true;
   /** It is one statement of the server itself and needs no transaction. */

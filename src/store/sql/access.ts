@@ -1,5 +1,5 @@
 import { AccessRevoked, type Caller, type UserId } from "../../accounts/caller.ts";
-import { all, type Context, get, has, nothing, run, together, type Work, type Write } from "../shared/database.ts";
+import { Conflict, type Context, get, has, nothing, run, together, type Work, type Write } from "../shared/database.ts";
 import { bytesOf, DELETED } from "../shared/keys.ts";
 import { NEVER } from "./times.ts";
 
@@ -45,8 +45,8 @@ function* readExpiry(user: UserId, hash: string): Work<number> {
 
 /**
  * Takes the locks of a write in the order that all writes have, and checks its caller's access. The administration comes
- * first: writes of administrators and deletions of accounts lock it, so that one administrator always remains and a
- * demoted one changes nothing. Every node of a cluster has a copy of its row.
+ * first: writes of administrators and deletions of their accounts lock it, so that one administrator always remains and a
+ * demoted one changes nothing. Every node of a cluster has a copy of its row, so whoever locks it needs them all.
  */
 export function* admit(
   { locks, isAdministration }: Pick<Write<never, unknown>, "locks" | "isAdministration">,
@@ -54,22 +54,27 @@ export function* admit(
   user: UserId,
 ): Work<void> {
   const locksList = locks === "list" || locks === "both";
-  const [, , list, , hasAccess] = yield* together(
-    isAdministration === true || caller.requiresAdmin === true
+  const locksAdministration =
+    isAdministration === true ||
+    caller.requiresAdmin === true ||
+    (isAdministration === "of-admin" && (yield* has(`${ACCOUNT} and is_admin = 1`, user)));
+  const [, , list, account, hasAccess] = yield* together(
+    locksAdministration
       ? has({ sqlite: undefined, postgres: "select 1 from earmark.schema where one for update" })
       : nothing(),
     locksList ? run(locks === "both" ? ADD_LIST_OF_ACCOUNT : ADD_LIST, user) : nothing(),
     locksList
       ? get<{ sequence: number }>("select sequence from earmark.lists where user_id = $1 for update", user)
       : nothing(),
-    locks === "account" || locks === "both"
-      ? all("select 1 from earmark.accounts where user_id = $1 for update", user)
-      : nothing(),
+    locks === "account" || locks === "both" ? get<{ is_admin: number }>(`${ACCOUNT} for update`, user) : nothing(),
     checkAccess(caller.user, [caller]),
   );
+  // The user has become one meanwhile.
+  if (isAdministration === "of-admin" && account?.is_admin === 1 && !locksAdministration) throw new Conflict();
   if ((locks === "list" && list?.sequence === DELETED) || !hasAccess(caller, at)) throw new AccessRevoked();
 }
 
+const ACCOUNT = "select is_admin from earmark.accounts where user_id = $1";
 export const ADD_LIST = "insert into earmark.lists (user_id, sequence, total) values ($1, 0, 0) on conflict do nothing";
 const ADD_LIST_OF_ACCOUNT = `insert into earmark.lists (user_id, sequence, total)
   select user_id, 0, 0 from earmark.accounts where user_id = $1 on conflict do nothing`;

@@ -18,6 +18,7 @@ import { asUser, type Caller, LOCAL_USER, type UserId } from "../../accounts/cal
 import type { CredentialKind } from "../../accounts/credential-kinds.ts";
 import { referenceOf } from "../../accounts/names.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
+import { slicesOf } from "../../util/turns.ts";
 import {
   all,
   Conflict,
@@ -42,9 +43,10 @@ import { addAuditEntry, nameOf } from "./audit.ts";
 import {
   CREDENTIAL_WRITES,
   deleteCredentials,
-  deleteExpired,
+  deleteEnded,
   endSessions,
   findCredential,
+  findUsersOfEnded,
   listCredentials,
   USER_OF_CREDENTIAL,
 } from "./credentials.ts";
@@ -57,6 +59,9 @@ const ERASING_PAUSE_MS = 3;
 const MAX_USERS = 50_000;
 /** How long it is known that a write was committed, for a process that has lost the reply. */
 const COMMITS_MS = 60 * 60_000;
+/** How many users with credentials that have ended are looked up in one step, and handled at once. */
+const ENDED_PER_STEP = 500;
+const ENDED_AT_ONCE = 20;
 const SERVER = asUser(NOBODY);
 
 const keyOfName = (name: string, issuer: string) => key(nameKey(name, issuer).toString("hex"));
@@ -113,8 +118,8 @@ function* deleteAccount({ caller, at }: { caller: Caller; at: number }, user: Us
     user,
   );
   if (account === undefined) return "gone";
-  const isAlone = !(yield* has("select 1 from earmark.accounts where user_id <> $1 limit 1", user));
-  if (!isAlone && (yield* isLastAdmin(user))) return "last-admin";
+  const others = "select 1 from earmark.accounts where user_id <> $1 limit 1";
+  if ((yield* isLastAdmin(user)) && (yield* has(others, user))) return "last-admin";
   // Tables have sequence numbers of their own; the highest decides how many steps there are.
   let remaining = 0;
   for (const table of ["lists", ...tablesByDeletion("in-steps")]) {
@@ -152,6 +157,14 @@ function* erase(user: UserId): Work<{ readonly isDone: boolean; readonly podcast
   return { isDone, podcasts: feeds.map(({ feed }) => idOf(feed)) };
 }
 
+/** The tables that only PostgreSQL has and that are emptied by time. */
+const OUTDATED = {
+  rate_limits: { column: "moment", keptMs: 0 },
+  leases: { column: "until", keptMs: 0 },
+  commits: { column: "written_at", keptMs: COMMITS_MS },
+} as const;
+const ofServer = { isRepeatable: true, operations: () => 0 } as const;
+
 export const ACCOUNT_WRITES = {
   ...CREDENTIAL_WRITES,
   ...SECOND_FACTOR_WRITES,
@@ -171,17 +184,17 @@ export const ACCOUNT_WRITES = {
     if (resetBy !== undefined) yield* addAuditEntry("password-reset", yield* nameOf(user), resetBy, at);
     return true;
   }),
-  deleteAccount: write({ locks: "both", isAdministration: true, user: (user: UserId) => user }, deleteAccount),
+  deleteAccount: write({ locks: "both", isAdministration: "of-admin", user: (user: UserId) => user }, deleteAccount),
   erase: write({ user: (user: UserId) => user, isRepeatable: true, operations: () => 0 }, (_, user: UserId) =>
     erase(user),
   ),
-  sweep: write({ isRepeatable: true, operations: () => 0 }, function* ({ at }) {
-    yield* deleteExpired(at);
-    yield* run({ sqlite: undefined, postgres: "delete from earmark.rate_limits where moment < $1" }, at);
-    yield* run({ sqlite: undefined, postgres: "delete from earmark.leases where until < $1" }, at);
-    yield* run({ sqlite: undefined, postgres: "delete from earmark.commits where written_at < $1" }, at - COMMITS_MS);
-    yield* run("delete from earmark.audit_log where acted_at <= $1", at - AUDIT_MS);
+  deleteEnded: write({ ...ofServer, user: (user: UserId) => user }, ({ at }, user: UserId) => deleteEnded(user, at)),
+  /** One table at a time: in a cluster, a transaction has a part on every node. */
+  sweepTable: write(ofServer, ({ at }, table: keyof typeof OUTDATED) => {
+    const { column, keptMs } = OUTDATED[table];
+    return run({ sqlite: undefined, postgres: `delete from earmark.${table} where ${column} < $1` }, at - keptMs);
   }),
+  sweep: write(ofServer, ({ at }) => run("delete from earmark.audit_log where acted_at <= $1", at - AUDIT_MS)),
   /** True if the number was still the expected one. Only PostgreSQL has several processes that share limits. */
   replaceRateLimit: write(
     { operations: () => 0 },
@@ -339,11 +352,23 @@ export class SqlAccounts implements AccountStore {
   }
 
   async sweep(at: Date): Promise<void> {
+    await this.#deleteEnded(at);
+    for (const table of Object.keys(OUTDATED) as (keyof typeof OUTDATED)[])
+      if (this.#database.engine === "postgres") await this.#database.write(SERVER, at, "sweepTable", table);
     await this.#database.write(SERVER, at, "sweep");
     const unfinished = await this.#database.read(() =>
       all<{ user_id: UserId }>("select user_id from earmark.erasures"),
     );
     for (const { user_id } of unfinished) await this.#erase(user_id, at);
+  }
+
+  /** In small steps: those of a user are on one node. */
+  async #deleteEnded(at: Date): Promise<void> {
+    for (let users: readonly UserId[] = [NOBODY]; users.length > 0; ) {
+      for await (const some of slicesOf(users, ENDED_AT_ONCE))
+        await Promise.all(some.map((user) => this.#database.write(SERVER, at, "deleteEnded", user)));
+      users = await this.#database.read(() => findUsersOfEnded(at.getTime(), ENDED_PER_STEP));
+    }
   }
 
   #createSharedRateLimits(): SharedRateLimits {

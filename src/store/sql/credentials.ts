@@ -163,23 +163,25 @@ export function* switchCredentials(user: UserId, action: "disable" | "enable"): 
   }
 }
 
-/** Deletes what has expired, of all users. */
-export function* deleteExpired(now: number): Work<void> {
-  const rows = yield* all<{ hash: Uint8Array }>(
-    `delete from earmark.credentials where expires_at <> ${NEVER} and expires_at <= $1 returning hash`,
-    now,
+const IS_EXPIRED = `expires_at > ${NEVER} and expires_at <=`;
+
+/** Some of the users with credentials that have ended. PostgreSQL has an index for each condition. */
+export function* findUsersOfEnded(now: number, limit: number): Work<UserId[]> {
+  const idle =
+    "select user_id from earmark.credentials where kind = $1 and used_at <= $2 and created_at <= $2 limit $3";
+  const expired = `select user_id from earmark.credentials where ${IS_EXPIRED} $1 limit $2`;
+  const rows = yield* together(
+    all<{ user_id: UserId }>(expired, now, limit),
+    ...IDLE_KINDS.map(([kind, idleMs]) => all<{ user_id: UserId }>(idle, kind, now - idleMs, limit)),
   );
-  for (const [kind, idleMs] of IDLE_KINDS) {
-    const idle = "kind = $1 and greatest(used_at, created_at) <= $2";
-    rows.push(
-      ...(yield* all<{ hash: Uint8Array }>(
-        `delete from earmark.credentials where ${idle} returning hash`,
-        kind,
-        now - idleMs,
-      )),
-    );
-  }
-  for (const { hash } of rows) yield* run(FORGET, hash);
+  return [...new Set(rows.flat().map(({ user_id }) => user_id))];
+}
+
+/** Deletes a user's credentials that have ended. */
+export function* deleteEnded(user: UserId, now: number): Work<void> {
+  yield* deleteCredentials(user, `${IS_EXPIRED} $2`, now);
+  for (const [kind, idleMs] of IDLE_KINDS)
+    yield* deleteCredentials(user, "kind = $2 and used_at <= $3 and created_at <= $3", kind, now - idleMs);
 }
 
 export const CREDENTIAL_WRITES = {
