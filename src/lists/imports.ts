@@ -36,7 +36,7 @@ export interface ImportResult {
   readonly outcome: "added" | "already-subscribed" | "skipped" | "refused";
   /** Why it was skipped or refused. */
   readonly reason: ImportRefusal | undefined;
-  /** Id of the new subscription. */
+  /** Id of the new subscription, or of the one that was there before. */
   readonly id: string | undefined;
 }
 
@@ -146,7 +146,7 @@ export async function readUploads(urls: readonly string[]): Promise<readonly Fee
 function toResult(feed: FeedToImport, outcome: Outcome | ImportRefusal): ImportResult {
   if (outcome.kind === "done") return { feed, outcome: "added", reason: undefined, id: outcome.subscription.id };
   const { code } = outcome;
-  if (code === "already-subscribed") return { feed, outcome: code, reason: undefined, id: undefined };
+  if (code === "already-subscribed") return { feed, outcome: code, reason: undefined, id: outcome.existingId };
   if (code === "not-found" || code === "merge-target-not-found" || code === "merge-into-itself")
     throw new Error("an addition is neither missing nor merged");
   if (code === "changed-later") throw new Error("an addition does not depend on what was changed");
