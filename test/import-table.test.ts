@@ -82,7 +82,7 @@ const ALLOWED: Readonly<Record<string, string>> = {
   "web/src/list": BELOW_VIEWS,
   "web/src/podcasts": `${BELOW_VIEWS} web/src/list`,
   "web/src/listening": `${BELOW_VIEWS} web/src/list web/src/podcasts`,
-  "web/src/import": `${BELOW_VIEWS} web/src/list`,
+  "web/src/import": `${BELOW_VIEWS} src/podcasts/podcast-links.ts web/src/list`,
   "web/src/apps": BELOW_VIEWS,
   "web/src/accounts": `${BELOW_VIEWS} web/src/apps web/src/list`,
   "web/src/links": `${BELOW_VIEWS} web/src/list`,

@@ -4,6 +4,7 @@ import type { Page } from "playwright-core";
 import { assertAccessible } from "./support/browser.ts";
 import { startFeeds } from "./support/feeds.ts";
 import { THIS_MACHINE } from "./support/fetching.ts";
+import { openAddMany } from "./support/navigation.ts";
 import {
   advanceUntil,
   button,
@@ -34,7 +35,7 @@ async function submit(page: Page, text: string, count: number): Promise<void> {
 describe("add", { concurrency: 3 }, () => {
   test("add: texts of all kinds, one after the other → an outcome for each line", async (t) => {
     const options = { theme: "dark", feeds: ["https://old.example/"] } as const;
-    const { page, context: browser, server, finish } = await visit({ at: "add", ...options });
+    const { page, context: browser, server, finish } = await visit({ at: "add-many", ...options });
     await t.test("add: the server does not fetch feeds → no search is offered", async () => {
       assert.equal(await button(page, format(en.add.submit, { n: 0 })).isDisabled(), true);
       await field(page).fill("https://site.example/show");
@@ -57,7 +58,7 @@ describe("add", { concurrency: 3 }, () => {
         "https://site.example/",
         "https://new.example/feed",
       ]);
-      await link(page, en.views.add).click();
+      await openAddMany(page);
       await button(page, en.add.more).click();
     });
 
@@ -178,7 +179,7 @@ describe("add", { concurrency: 3 }, () => {
       await field(page).fill("https://half.example/fe");
       await link(page, en.views.list).click();
       await page.getByRole("heading", { level: 1, name: en.list.title }).waitFor();
-      await link(page, en.views.add).click();
+      await openAddMany(page);
       assert.equal(await field(page).inputValue(), "https://half.example/fe");
       await submit(page, "invalid\nalso", 2);
       await line(page, 1).fill("half-fixed.exa");
@@ -209,7 +210,7 @@ describe("add", { concurrency: 3 }, () => {
   test("add: the server fetches feeds → finds those of a page", async (t) => {
     const site = await startFeeds();
     const server = await startServer({ EARMARK_FETCH_FEEDS: "true", EARMARK_FETCH_NETWORKS: THIS_MACHINE });
-    const { page, allow, finish } = await visit({ server, at: "add", size: "phone" });
+    const { page, allow, finish } = await visit({ server, at: "add-many", size: "phone" });
     allow(/^response: 422 POST \S+\/v1\/feed-searches/);
     await t.test("add: the home page of a site → its feeds are offered before anything is added", async () => {
       const link = (path: string, title: string) =>
@@ -250,7 +251,7 @@ describe("add", { concurrency: 3 }, () => {
   });
 
   test("add: the server does not answer → the text is kept", async (t) => {
-    const { page, server, allow, finish } = await visit({ at: "add", prepare: installClock });
+    const { page, server, allow, finish } = await visit({ at: "add-many", prepare: installClock });
     allow(/^(response: 503|failed:) POST/);
     await t.test("add: the server is busy → nothing is lost", async () => {
       await page.route("**/v1/operations", (route) => route.fulfill({ status: 503, headers: { "Retry-After": "0" } }));

@@ -295,7 +295,7 @@ describe("appearance", { concurrency: 3 }, () => {
     })()`)
       .catch(() => undefined);
     assert.equal(await page.evaluate("typeof planted"), "undefined");
-    for (const view of ["add", "import", "apps", "list"] as const) await openView(page, en.views[view]);
+    for (const view of ["import", "apps", "list"] as const) await openView(page, en.views[view]);
     await rows(page).first().waitFor();
     assert.deepEqual([...origins], [new URL(server.url).origin]);
     await finish();

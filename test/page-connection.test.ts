@@ -5,6 +5,7 @@ import { Accounts } from "../src/accounts/accounts.ts";
 import { Administration } from "../src/accounts/administration.ts";
 import { asUser } from "../src/accounts/caller.ts";
 import { assertAccessible } from "./support/browser.ts";
+import { openAddMany } from "./support/navigation.ts";
 import {
   advanceUntil,
   button,
@@ -36,7 +37,7 @@ describe("connection", { concurrency: 3 }, () => {
     // While the server stops, it refuses new streams.
     allow(/^failed: /, /^response: 503 GET .*\/v1\/events$/);
     await until(() => hosts(page), NEWEST_FIRST);
-    await link(page, en.views.add).click();
+    await openAddMany(page);
     await page.getByLabel(en.add.label).fill("https://four.example/feed");
     await first.close();
     await button(page, format(en.add.submit, { n: 1 })).click();

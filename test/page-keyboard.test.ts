@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
+import { openAddMany } from "./support/navigation.ts";
 import {
   button,
   focused,
@@ -83,7 +84,8 @@ describe("keyboard", { concurrency: 2 }, () => {
       await isAt(page, en.list.title);
       await button(page, en.list.asCovers).focus();
       await page.keyboard.press("a");
-      await isAt(page, en.add.title);
+      await until(() => focused(page), "search");
+      await search(page).blur();
       await page.keyboard.press("i");
       await isAt(page, en.import.title);
       await page.keyboard.press("l");
@@ -103,7 +105,7 @@ describe("keyboard", { concurrency: 2 }, () => {
       await dialog.waitFor({ state: "detached" });
       await until(() => page.evaluate("document.activeElement.textContent"), en.settings.title);
       await isAt(page, en.list.title);
-      await page.keyboard.press("a");
+      await openAddMany(page);
       await page.getByLabel(en.add.label).focus();
       await page.keyboard.type("a/l?u");
       assert.equal(await page.getByLabel(en.add.label).inputValue(), "a/l?u");
@@ -157,8 +159,8 @@ describe("keyboard", { concurrency: 2 }, () => {
       await button(page, en.settings.title).click();
       await page.getByLabel(en.settings.useShortcuts).check();
       await page.keyboard.press("Escape");
-      await page.keyboard.press("a");
-      await isAt(page, en.add.title);
+      await page.keyboard.press("i");
+      await isAt(page, en.import.title);
       await page.getByRole("navigation").getByRole("link", { name: en.views.list }).click();
     });
 

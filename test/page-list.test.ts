@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
+import { openAddMany } from "./support/navigation.ts";
 import {
   allTexts,
   button,
@@ -79,7 +80,7 @@ describe("list", { concurrency: 3 }, () => {
       const changes = await hold(page, "**/v1/changes?*");
       await returnToTab(page);
       const held = await changes.take();
-      await link(page, en.views.add).click();
+      await openAddMany(page);
       await page.getByLabel(en.add.label).fill("https://five.example/feed");
       await button(page, format(en.add.submit, { n: 1 })).click();
       await status(page, format(en.add.done, { added: 1, existing: 0, rejected: 0 })).waitFor();

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
+import { openAddMany } from "./support/navigation.ts";
 import {
   advanceUntil,
   button,
@@ -40,7 +41,7 @@ describe("live", { concurrency: 3 }, () => {
         await context.route("**/v1/**", (route) => route.abort());
         await removeFrom(page, "one.example");
         await button(page, en.close).click();
-        await link(page, en.views.add).click();
+        await openAddMany(page);
         await page.getByLabel(en.add.label).fill("https://three.example/feed");
         await button(page, format(en.add.submit, { n: 1 })).click();
         await status(page, format(en.add.saved, { n: 1 })).waitFor();
@@ -58,7 +59,7 @@ describe("live", { concurrency: 3 }, () => {
     );
 
     await t.test("offline: the server rejects an edit later → it is undone, and says so until dismissed", async () => {
-      await link(page, en.views.add).click();
+      await openAddMany(page);
       await page.getByLabel(en.add.label).waitFor();
       await context.setOffline(true);
       await page.getByLabel(en.add.label).fill("https://one.example/%00\nhttps://four.example/");

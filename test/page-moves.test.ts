@@ -5,7 +5,7 @@ import { asUser, LOCAL_USER } from "../src/accounts/caller.ts";
 import { feedKeyHex } from "../src/lists/feed-url.ts";
 import { assertAccessible } from "./support/browser.ts";
 import { learn } from "./support/fetching.ts";
-import { openSettings } from "./support/navigation.ts";
+import { openAddMany, openSettings } from "./support/navigation.ts";
 import { allTexts, button, feedsOf, hosts, link, rows, status, subscribe, until, visit } from "./support/page.ts";
 import { startServer, type TestServer } from "./support/server.ts";
 import { en, format } from "./support/words.ts";
@@ -100,7 +100,7 @@ describe("moves", { concurrency: 2 }, () => {
 
     await t.test("moves: a former URL added without a connection → nothing is added", async () => {
       await page.keyboard.press("Escape");
-      await link(page, en.views.add).click();
+      await openAddMany(page);
       await page.context().setOffline(true);
       await page.getByLabel(en.add.label).fill(A);
       await button(page, format(en.add.submit, { n: 1 })).click();

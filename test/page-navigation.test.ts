@@ -17,7 +17,8 @@ test("navigation: a wide window → every view in the sidebar, which stays while
   await page.mouse.move(800, 500);
   await page.mouse.wheel(0, 3_000);
   await until(() => page.evaluate("scrollY > 1000"), true);
-  for (const title of [...TABS, ...OTHERS]) {
+  // "Add" leads to the box at the top of the list.
+  for (const title of [...TABS, ...OTHERS].filter((each) => each !== en.views.add)) {
     await openView(page, title);
     await until(() => link(page, title).getAttribute("aria-current"), "page");
     await until(() => page.title(), `${title} – Earmark`);

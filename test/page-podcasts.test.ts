@@ -73,7 +73,7 @@ describe("podcasts", { concurrency: 2 }, () => {
     const url = feeds.feed("/teal.xml", values);
     const server = await startServer({ EARMARK_FETCH_FEEDS: "true", EARMARK_FETCH_NETWORKS: THIS_MACHINE });
     // The browser would report a request to the publisher as a problem.
-    const { page, finish } = await visit({ server, at: "add" });
+    const { page, finish } = await visit({ server, at: "add-many" });
     await page.getByLabel(en.add.label).fill(url);
     await button(page, format(en.add.submit, { n: 1 })).click();
     await status(page, format(en.add.done, { added: 1, existing: 0, rejected: 0 })).waitFor();

@@ -3,6 +3,7 @@ import { describe, test } from "node:test";
 import type { Page } from "playwright-core";
 import { guid } from "../client/src/index.ts";
 import { newToken, type SignedIn } from "./support/accounts.ts";
+import { openAddMany } from "./support/navigation.ts";
 import { removeFrom } from "./support/page.ts";
 import {
   assertFieldError,
@@ -32,7 +33,7 @@ const OFFLINE = /^failed: .*ERR_INTERNET_DISCONNECTED/;
 
 /** Adds a feed without a connection, so that it is queued. */
 async function saveOffline(page: Page, feed: string): Promise<void> {
-  await showView(page, "add");
+  await openAddMany(page);
   await field(page, en.add.label).fill(feed);
   await page.context().setOffline(true);
   await button(page, format(en.add.submit, { n: 1 })).click();
@@ -60,7 +61,7 @@ describe("sessions", { concurrency: 3 }, () => {
     await t.test("sessions: signed out → nothing of the user is left, not even with the back button", async () => {
       await removeFrom(page, "gone.example");
       await page.getByText(list.undo).waitFor();
-      await showView(page, "add");
+      await openAddMany(page);
       await field(page, en.add.label).fill("https://typed.example/feed");
       await showView(page, "apps");
       await page.getByText("ann’s phone").first().waitFor();
@@ -173,7 +174,7 @@ describe("sessions", { concurrency: 3 }, () => {
       "expired session: while adding → the dialog cannot be closed, and what was typed is sent after it",
       async () => {
         const feeds = ["https://one.example/feed", "https://two.example/feed", "not a URL"];
-        await showView(page, "add");
+        await openAddMany(page);
         await field(page, en.add.label).fill(feeds.join("\n"));
         await endSessions(ann);
         await button(page, format(en.add.submit, { n: 3 })).dispatchEvent("click");

@@ -1,18 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { BrowserContext, Page } from "playwright-core";
-import {
-  button,
-  feedsOf,
-  hosts,
-  link,
-  removeFrom,
-  returnToTab,
-  status,
-  subscribe,
-  until,
-  visit,
-} from "./support/page.ts";
+import { openAddMany } from "./support/navigation.ts";
+import { button, feedsOf, hosts, removeFrom, returnToTab, status, subscribe, until, visit } from "./support/page.ts";
 import { en, format } from "./support/words.ts";
 
 const TWO = ["https://one.example/feed", "https://two.example/feed"];
@@ -58,7 +48,7 @@ describe("tabs", { concurrency: 2 }, () => {
         // A tab that is reloaded or closed while it sends edits leaves them to the others.
         allow(/^failed: .*ERR_INTERNET_DISCONNECTED/, /^failed: POST \S+\/v1\/operations net::ERR_ABORTED/);
         for (const page of [first, second]) await until(() => hosts(page), BOTH);
-        await link(second, en.views.add).click();
+        await openAddMany(second);
         await second.getByLabel(en.add.label).fill("https://three.example/%00\nhttps://four.example/%00");
         await context.setOffline(true);
         await button(second, format(en.add.submit, { n: 2 })).click();

@@ -19,5 +19,8 @@ export async function openSettings(page: Page, words: Words = en): Promise<void>
   await button.click();
 }
 
+/** Opens the form for many feeds, to which the box at the top of the list leads. */
+export const openAddMany = (page: Page): Promise<unknown> => page.evaluate(`location.hash = "add-many"`);
+
 const openMore = (page: Page, words: Words) =>
   page.getByRole("navigation").getByRole("link", { name: words.views.more }).click();

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { isDeepStrictEqual } from "node:util";
 import type { Locator, Page, Route } from "playwright-core";
 import { launch, type PageOptions, type WatchedPage } from "./browser.ts";
-import { openView } from "./navigation.ts";
+import { openAddMany, openView } from "./navigation.ts";
 import { add, newId, startServer, type TestServer } from "./server.ts";
 import { en, format, type Words } from "./words.ts";
 
@@ -177,7 +177,7 @@ export async function chooseFile(page: Page, text: string, words: Words = en): P
 
 /** Visits every state of the page and calls `check` in each; the list must not be empty. */
 export async function walk(page: Page, words: Words, check: (state: string) => Promise<void>): Promise<void> {
-  const show = async (view: "list" | "add" | "import" | "apps") => {
+  const show = async (view: "list" | "import" | "apps") => {
     await openView(page, words.views[view], words);
     await page.getByRole("heading", { level: 1, name: words[view].title }).waitFor();
   };
@@ -253,7 +253,8 @@ export async function walk(page: Page, words: Words, check: (state: string) => P
   await sets.first().getByText(words.history.undo, { exact: true }).waitFor();
   await check("undone");
 
-  await show("add");
+  await openAddMany(page);
+  await page.getByRole("heading", { level: 1, name: words.add.title }).waitFor();
   await page.getByLabel(words.add.label).fill("https://open.spotify.com/show/1");
   await page.getByText("Spotify").waitFor();
   await check("a page that is no feed");

@@ -22,7 +22,7 @@ const POLICY =
 /** A file with a hash in its name never changes. */
 const HASHED = /-[\w-]{8}\.\w+$/;
 
-type PageConfig = Pick<Config, "accounts" | "basePath" | "publicUrl" | "fetch">;
+type PageConfig = Pick<Config, "accounts" | "basePath" | "publicUrl" | "fetch" | "directory">;
 
 interface File {
   readonly type: string;
@@ -37,7 +37,7 @@ interface File {
  * The web page at `/` and, with accounts, at `/join` for invitations and at `/reset-password` for reset links. No routes if
  * the page has not been built.
  */
-export function pageRoutes({ accounts, basePath, publicUrl, fetch }: PageConfig): Route[] {
+export function pageRoutes({ accounts, basePath, publicUrl, fetch, directory }: PageConfig): Route[] {
   let html: string;
   try {
     html = readFileSync(new URL("index.html", FOLDER), "utf8");
@@ -54,7 +54,8 @@ export function pageRoutes({ accounts, basePath, publicUrl, fetch }: PageConfig)
       () => `name="earmark-accounts" content="${state}" data-provider="${provider}"`,
     )
     .replace('name="earmark-fetching" content="false"', `name="earmark-fetching" content="${fetch !== undefined}"`)
-    // The URL is one that `URL` has normalized, so nothing needs escaping.
+    // These are from URLs that `URL` has normalized, so nothing needs escaping.
+    .replace('name="earmark-directory" content=""', `name="earmark-directory" content="${directoryHostOf(directory)}"`)
     .replace('name="earmark-url" content=""', `name="earmark-url" content="${publicUrl ?? ""}"`);
   const document = toFile("index.html", Buffer.from(text));
   const worker = toFile("service-worker.js", Buffer.from(writeServiceWorker(document, files)));
@@ -92,6 +93,11 @@ function writeServiceWorker(document: File, files: ReadonlyMap<string, File>): s
   return readFileSync(new URL("service-worker.js", FOLDER), "utf8")
     .replace('VERSION = ""', () => `VERSION = "${hash.digest("base64url").slice(0, 16)}"`)
     .replace("FILES = []", () => `FILES = ${JSON.stringify(stored.map(([name]) => name))}`);
+}
+
+/** Shown to people, so that they know where their words go. */
+function directoryHostOf(directory: string | undefined): string {
+  return directory === undefined ? "" : new URL(directory).host;
 }
 
 function escapeAttribute(text: string): string {

@@ -1,9 +1,10 @@
-import { useId, useState } from "preact/hooks";
+import { useEffect, useId, useState } from "preact/hooks";
 import { addFeeds, type Line, type Outcome } from "../list/add-feeds.ts";
 import { createState, useValue } from "../state/state.ts";
 import { useRestoreFocus } from "../ui/components.tsx";
 import { explainError } from "../ui/errors.ts";
 import { format, useWords } from "../words/index.ts";
+import { pastedLines } from "./box-state.ts";
 import { FeedSearch, isSearching, searchForFeeds } from "./feed-search.tsx";
 import { countOutcomes, Outcomes } from "./outcomes.tsx";
 import { servicePageOf } from "./page-links.ts";
@@ -25,6 +26,15 @@ const splitLines = (text: string) => text.split(/\r\n|[\r\n]/).map(parseLine);
 const parseLines = (text: string) => splitLines(text).filter(Boolean);
 const MAX_WARNINGS = 5;
 
+/** What was pasted into the box follows what is in the form. */
+function takePastedLines(): void {
+  const pasted = pastedLines.value;
+  if (pasted === "") return;
+  pastedLines.set("");
+  const { text } = adding.value;
+  update({ text: `${text}${text === "" || text.endsWith("\n") ? "" : "\n"}${pasted}`, lines: undefined });
+}
+
 async function run(lines: readonly Line[]): Promise<void> {
   update({ lines, isRunning: true, failure: undefined });
   try {
@@ -38,6 +48,7 @@ async function run(lines: readonly Line[]): Promise<void> {
 export function AddView() {
   const { add } = useWords();
   const { lines, isRunning } = useValue(adding);
+  useEffect(takePastedLines, []);
   useRestoreFocus(lines === undefined ? "form" : isRunning);
   return (
     <>

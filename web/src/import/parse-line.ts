@@ -1,9 +1,15 @@
-/** Reads a typed line as a feed URL: apps share `feed:` and `pcast:` links, and people omit `https://`. */
+import { readPodcastLink } from "../../../src/podcasts/podcast-links.ts";
+
+/** A link as it was typed: people omit `https://`, and copy angle brackets. */
+export function completeLink(text: string): string {
+  const link = text.trim().replace(/^<([^<>]*)>$/, "$1");
+  const [, host = ""] = /^([^\s/:@]+)(:\d+)?(\/\S*)?$/.exec(link) ?? [];
+  return host.slice(1, -1).includes(".") ? `https://${link}` : link;
+}
+
+/** Reads a typed line as a feed URL: links of apps contain the feed. */
 export function parseLine(line: string): string {
-  const text = line.trim().replace(/^<([^<>]*)>$/, "$1");
-  const url = text.replace(/^(feed|pcast|itpc|podcast|rss):(\/\/)?(?=[^/])/i, (_all, _scheme, slashes) =>
-    slashes ? "https://" : "",
-  );
-  const [, host = ""] = /^([^\s/:@]+)(:\d+)?(\/\S*)?$/.exec(url) ?? [];
-  return host.slice(1, -1).includes(".") ? `https://${url}` : url;
+  const text = completeLink(line);
+  const link = readPodcastLink(text);
+  return link?.kind === "feed" ? (link.urls[0] ?? text) : text;
 }

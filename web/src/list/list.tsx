@@ -1,3 +1,4 @@
+import type { ComponentType } from "preact";
 import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
 import { useValue } from "../state/state.ts";
@@ -37,10 +38,13 @@ const COVERS = { width: 6.25, gap: 0.875 };
 const LARGE_COVERS = { width: 9.5, gap: 1.25 };
 
 interface ListViewProps {
+  /** The field to search and to add podcasts. */
+  readonly Box: ComponentType<{ readonly onArrowDown: () => void }>;
   readonly loadPodcastComponents: () => Promise<PodcastComponents>;
 }
 
-export function ListView({ loadPodcastComponents }: ListViewProps) {
+export function ListView({ Box, loadPodcastComponents }: ListViewProps) {
+  const focusFirst = useRef<(() => void) | undefined>(undefined);
   const words = useWords();
   const { items, status } = useValue(subscriptionList);
   const total = items.length;
@@ -61,13 +65,16 @@ export function ListView({ loadPodcastComponents }: ListViewProps) {
 
   return (
     <>
+      <search class="list-search">
+        <Box onArrowDown={() => focusFirst.current?.()} />
+      </search>
       {isEmpty && (
         <ListBar count={status === "ready" ? format(words.count, { n: 0 }) : ""} isEmpty hasFilters={false} />
       )}
       {status === "failed" && <ErrorMessage text={words.list.failed} onAction={reconnect} />}
       {status === "loading" && isEmpty && <p class="muted">{words.loading}</p>}
       {status === "ready" && isEmpty && <FirstRun />}
-      {!isEmpty && <SearchableList items={items} />}
+      {!isEmpty && <SearchableList items={items} focusFirst={focusFirst} />}
       {loaded && shown && <loaded.Panel key={shown.id} subscription={shown} />}
       {loaded && openedId === FOLDERS && <loaded.FolderSheet />}
       {loaded && <loaded.Menu />}
@@ -93,11 +100,17 @@ async function showOpened(load: ListViewProps["loadPodcastComponents"]): Promise
 
 type ListState = typeof subscriptionList.value;
 
-function SearchableList({ items }: Pick<ListState, "items">) {
+interface SearchableListProps extends Pick<ListState, "items"> {
+  /** Moves the focus to the first entry; undefined if there is none. */
+  readonly focusFirst: { current: (() => void) | undefined };
+}
+
+function SearchableList({ items, focusFirst }: SearchableListProps) {
   const words = useWords();
   const loaded = useValue(podcastComponents);
   const focusRow = useRef<((index: number) => void) | undefined>(undefined);
   const { text, query, currentFilter, matches, visible, hasFilters } = useEntries(items);
+  focusFirst.current = visible.length > 0 ? () => focusRow.current?.(0) : undefined;
   const isFiltered = query !== "" || currentFilter !== "all";
   const found = format(words.list.found, { n: matches.length });
   useEffect(() => {
@@ -114,9 +127,6 @@ function SearchableList({ items }: Pick<ListState, "items">) {
 
   return (
     <>
-      <search class="list-search">
-        <SearchField onArrowDown={() => visible.length > 0 && focusRow.current?.(0)} />
-      </search>
       <div class="toolbar">
         <ListBar
           count={query === "" ? format(words.count, { n: matches.length }) : found}
@@ -237,29 +247,4 @@ function useEntries(items: ListState["items"]) {
     [items, currentFilter, version],
   );
   return { text, query, currentFilter, matches, visible, hasFilters };
-}
-
-function SearchField({ onArrowDown }: { onArrowDown: () => void }) {
-  const { list } = useWords();
-  const text = useValue(search);
-  return (
-    <label class="search">
-      <Icon name="search" />
-      <span class="visually-hidden">{list.search}</span>
-      <input
-        id="search"
-        type="search"
-        placeholder={list.search}
-        autocomplete="off"
-        spellcheck={false}
-        value={text}
-        onInput={({ currentTarget }) => search.set(currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key !== "ArrowDown" || event.isComposing) return;
-          event.preventDefault();
-          onArrowDown();
-        }}
-      />
-    </label>
-  );
 }

@@ -2,7 +2,9 @@ import type { ComponentType } from "preact";
 import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import { explainUnusedInvitation, hideToken, SignInDialog, SignInPage } from "../accounts/sign-in.tsx";
 import { appLoginId } from "../apps/app-login-link.ts";
+import { Box, loadAdding } from "../import/box.tsx";
 import { ListView } from "../list/list.tsx";
+import { unfinishedImport } from "../list/subscription-list.ts";
 import { accountMode, currentUser, needsSignIn } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
 import { IconButton, useRestoreFocus } from "../ui/components.tsx";
@@ -15,12 +17,12 @@ import { Notices } from "./notices.tsx";
 import { Refusals } from "./refusals.tsx";
 import { shortcutsEnabled } from "./shortcuts.ts";
 
-const loadAdd = () => import("../import/add.tsx");
+const loadAddMany = () => import("../import/add.tsx");
 const loadImport = () => import("../import/import.tsx");
 /** By the name that the URL's fragment has for the view. */
 const VIEWS = {
-  list: () => <ListView loadPodcastComponents={() => import("../podcasts/list-features.tsx")} />,
-  add: lazyView(async () => (await loadAdd()).AddView),
+  list: () => <ListView Box={Box} loadPodcastComponents={() => import("../podcasts/list-features.tsx")} />,
+  "add-many": lazyView(async () => (await loadAddMany()).AddView),
   listening: lazyView(async () => (await import("../listening/listening.tsx")).ListeningView),
   history: lazyView(async () => (await import("../history/history.tsx")).HistoryView),
   more: () => <MoreView onSettings={openSettings} />,
@@ -42,6 +44,8 @@ function readView(): ViewName {
   const fragment = location.hash.slice(1);
   // With the secret of a link, whose list is shown as an import.
   if (fragment.startsWith("import=")) return "import";
+  // The box at the top of the list; see `takeAddFragment`.
+  if (fragment === "add" || fragment.startsWith("add=")) return "list";
   // What follows a question mark or a slash is for the view.
   const [name = ""] = fragment.split(/[?/]/, 1);
   // A part of the view.
@@ -74,15 +78,19 @@ const focusSearch = () => document.getElementById("search")?.focus();
 /** Called instead of focusing the content when the next view is rendered. */
 let focusNext: (() => void) | undefined;
 
-const SHORTCUTS: Readonly<Record<string, () => void>> = {
-  "?": openSettings,
-  "/": () => {
-    if (currentView.value === "list") return focusSearch();
+function showBox(): void {
+  if (currentView.value === "list") focusSearch();
+  else {
     focusNext = focusSearch;
     showView("list");
-  },
+  }
+}
+
+const SHORTCUTS: Readonly<Record<string, () => void>> = {
+  "?": openSettings,
+  "/": showBox,
   l: () => showView("list"),
-  a: () => showView("add"),
+  a: showBox,
   i: () => showView("import"),
   u: () => notice.value?.action && runNoticeAction(),
 };
@@ -142,6 +150,7 @@ export function App() {
     links: words.links.title,
     alerts: words.alerts.title,
     duplicates: words.duplicates.title,
+    "add-many": words.add.title,
   };
   const viewTitle = titles[view];
   const title = isSignedIn ? viewTitle : words.account.signIn;
@@ -151,9 +160,17 @@ export function App() {
   useRestoreFocus(isSignedIn);
   useEffect(hideToken, []);
   useEffect(() => {
-    // Preloads the view: feeds can also be added without a connection.
-    if (isSignedIn) void loadAdd().catch(() => {});
+    // Preloads what the box does and the view: feeds can also be added without a connection.
+    if (isSignedIn) void Promise.all([loadAdding(), loadAddMany()]).catch(() => {});
   }, [isSignedIn]);
+  const isImportUnfinished = useValue(unfinishedImport) !== "";
+  useEffect(() => {
+    // An import that a reload has interrupted. If the code cannot be loaded, the next reload continues it.
+    if (isSignedIn && isImportUnfinished)
+      loadImport()
+        .then(({ resumeImport }) => resumeImport())
+        .catch(() => {});
+  }, [isSignedIn, isImportUnfinished]);
   useEffect(() => {
     if (user !== undefined) explainUnusedInvitation(user.name);
   }, [user?.name]);
