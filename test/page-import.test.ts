@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import type { Download, Page } from "playwright-core";
 import { guid } from "../client/src/index.ts";
+import { assertAccessible } from "./support/browser.ts";
 import { openView } from "./support/navigation.ts";
 import {
   advanceUntil,
@@ -219,7 +220,7 @@ describe("import", { concurrency: 3 }, () => {
         ["import", "label:has(input[type=file])"],
         ["import", ".sidebar"],
         ["list", "h1"],
-        ["add", "textarea"],
+        ["apps", "h1"],
       ] as const;
       for (const [index, [view, place]] of places.entries()) {
         await openView(page, en.views[view]);
@@ -238,8 +239,59 @@ describe("import", { concurrency: 3 }, () => {
     await finish();
   });
 
+  test("import: folders and names of podcasts in the list → ignored unless they are taken over", async () => {
+    const { page, server, finish } = await visit({
+      at: "import",
+      feeds: ["https://a.example/feed", "https://b.example/feed", "https://c.example/feed"],
+    });
+    const details = async () => {
+      const { json } = await server.call("GET", "/v1/subscriptions");
+      return json.data.map(
+        ({ attributes: { title, folders } }: { attributes: { title?: string; folders?: string[] } }) => [
+          title,
+          folders,
+        ],
+      );
+    };
+    const outline = (host: string, title: string) =>
+      `<outline type="rss" text="${title}" title="${title}" xmlUrl="https://${host}.example/feed/"/>`;
+    const file = `<opml version="2.0"><body>
+      <outline text="News">${outline("a", "My A")}${outline("b", "My B")}</outline>${outline("d", "D")}</body></opml>`;
+    await page.getByRole("heading", { level: 1, name: en.import.title }).waitFor();
+    await chooseFile(page, file);
+    await page.getByText(en.import.ignored).waitFor();
+    await assertAccessible(page);
+    const folders = page.getByLabel(format(en.import.takeFolders, { n: 2 }));
+    await page.getByLabel(format(en.import.takeNames, { n: 2 })).waitFor();
+    await folders.check();
+    await start(page, 1);
+    await isDone(page);
+    await status(page, format(en.import.changed, { n: 2 })).waitFor();
+    const taken = [undefined, ["News"]];
+    await until(async () => (await details()).slice(0, 3), [taken, taken, [undefined, undefined]]);
+    // Again: only the names are left, and nothing is new.
+    await button(page, en.import.chooseAnother).click();
+    await chooseFile(page, file);
+    await page.getByLabel(format(en.import.takeNames, { n: 2 })).check();
+    assert.equal(await page.getByText(format(en.import.takeFolders, { n: 2 })).count(), 0);
+    await button(page, en.import.takeOver).click();
+    await isDone(page);
+    await until(
+      async () => (await details()).slice(0, 2),
+      [
+        ["My A", ["News"]],
+        ["My B", ["News"]],
+      ],
+    );
+    await button(page, en.import.chooseAnother).click();
+    await chooseFile(page, file);
+    await page.getByText(en.import.nothingNew).waitFor();
+    assert.equal(await page.getByText(en.import.ignored).count(), 0);
+    await finish();
+  });
+
   test("import: many feeds on a phone → progress, results and the list are up to date", async (t) => {
-    const { page, server, finish } = await visit({ at: "import", size: "phone" });
+    const { page, server, allow, finish } = await visit({ at: "import", size: "phone" });
     const operations = await hold(page, OPERATIONS);
     await t.test(
       "import: stopped → the current batch finishes, and resume adds the rest; the list, opened meanwhile, grows",
@@ -291,24 +343,25 @@ describe("import", { concurrency: 3 }, () => {
       assert.deepEqual(await feedsOf(server), numberedFeeds(2_900));
     });
 
-    await t.test("import: the page is left → asks while the import runs, and not afterwards", async () => {
+    await t.test("import: the page is reloaded → the import continues, and the page shows it again", async () => {
+      allow(/^failed: POST \S+\/v1\/operations net::ERR_ABORTED/);
       const operations = await hold(page, OPERATIONS);
       await openView(page, en.views.import);
       await button(page, en.import.chooseAnother).click();
-      await chooseFile(page, opml(numberedFeeds(3, 6_001)));
-      await start(page, 3);
-      await button(page, en.import.stop).waitFor();
-      const asked: string[] = [];
-      page.on("dialog", async (dialog) => {
-        asked.push(dialog.type());
-        await dialog.dismiss();
-      });
-      await page.evaluate("setTimeout(() => location.reload())");
-      await until(() => asked, ["beforeunload"]);
+      await chooseFile(page, opml(numberedFeeds(600, 6_001)));
+      await start(page, 600);
+      await operations.next();
+      await page.getByText(format(en.import.running, { done: 250, total: 600 })).waitFor();
+      await page.reload();
+      await status(page, format(en.import.continues, { name: "list.opml" })).waitFor();
       await operations.open();
       await isDone(page);
-      await page.goto("about:blank");
-      assert.deepEqual(asked, ["beforeunload"]);
+      await until(() => counts(page), [`${outcome.added} 600`]);
+      assert.deepEqual((await feedsOf(server)).slice(-600), numberedFeeds(600, 6_001));
+      // Once it is done, nothing continues.
+      await page.reload();
+      await page.getByText(en.import.choose).waitFor();
+      await until(() => status(page, format(en.import.continues, { name: "list.opml" })).count(), 0);
     });
     await finish();
   });

@@ -66,6 +66,7 @@ describe("keyboard", { concurrency: 2 }, () => {
         en.settings.title,
         en.api,
         "search",
+        en.box.add,
         `${en.list.newest}${en.list.oldest}${en.podcasts.byLatest}${en.podcasts.byTitle}${en.podcasts.byFolder}`,
         en.list.asCovers,
         en.list.more,

@@ -45,7 +45,8 @@ export const boxText: State<string> = {
     return link.value ?? search.value;
   },
   set(text) {
-    const isNewLink = isLink(text) && !isInList(text);
+    // The name of a host may also be meant as a search.
+    const isNewLink = isLink(text) && /[/:]/.test(text) && !isInList(text);
     link.set(isNewLink ? text : undefined);
     search.set(isNewLink ? "" : text);
   },

@@ -1,25 +1,31 @@
 import { useEffect } from "preact/hooks";
 import { EarmarkError, type ImportEntry } from "../../../client/src/index.ts";
 import { addFeeds, type Line, type Outcome } from "../list/add-feeds.ts";
-import { client, isStale, serverUrl } from "../server/server.ts";
+import { edit, saveUnfinishedImport, subscriptionList, sync, unfinishedImport } from "../list/subscription-list.ts";
+import { client, serverUrl } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
 import { Icon, useRestoreFocus } from "../ui/components.tsx";
 import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
-import { announce } from "../ui/notices.ts";
+import { announce, showNotice } from "../ui/notices.ts";
 import { format, formatNumber, getWords, useWords } from "../words/index.ts";
 import { AccountImport } from "./account-import.tsx";
 import { accountImport } from "./account-importing.ts";
+import { Bookmarklet } from "./bookmarklet.tsx";
 import { ExportGuides } from "./export-guides.tsx";
 import { type ImportSelection, isInFolder, LineCheckbox, SelectionBar } from "./import-selection.tsx";
 import { countOutcomes, explainLine, Outcomes } from "./outcomes.tsx";
+import { NOTHING_TAKEN, readTakeOver, type TakeOver, TakeOverChoice } from "./take-over.tsx";
 
 interface ImportState extends ImportSelection {
   readonly step: "choosing" | "reading" | "preview" | "running" | "stopped" | "failed" | "done";
   readonly fileName: string;
   /** How many of the lines are to be added. */
   readonly newCount: number;
+  readonly takeOver: TakeOver;
+  /** How many podcasts in the list were changed. */
+  readonly changed: number;
   readonly filter: Outcome | "all";
   readonly failure: string | undefined;
 }
@@ -31,6 +37,8 @@ const INITIAL: ImportState = {
   excluded: new Set(),
   folder: undefined,
   newCount: 0,
+  takeOver: NOTHING_TAKEN,
+  changed: 0,
   filter: "all",
   failure: undefined,
 };
@@ -38,10 +46,6 @@ const INITIAL: ImportState = {
 const importing = createState(INITIAL);
 const update = (change: Partial<ImportState>) => importing.update((state) => ({ ...state, ...change }));
 let stop = new AbortController();
-
-addEventListener("beforeunload", (event) => {
-  if (importing.value.step === "running" && !isStale()) event.preventDefault();
-});
 
 /** Shows the outcome each feed of the file would have, without changing anything. */
 export async function previewImport(file: File): Promise<void> {
@@ -98,21 +102,65 @@ function toLine({ feedUrl, line, title, folders, outcome, code, detail, subscrip
 
 async function run(): Promise<void> {
   stop = new AbortController();
-  const { step, excluded, newCount } = importing.value;
+  const { step, excluded, newCount, fileName, takeOver } = importing.value;
   const lines = importing.value.lines.map((line, index): Line => {
     if (line.outcome !== "new") return line;
     return excluded.has(index) ? { ...line, outcome: "skipped", error: NOT_SELECTED } : { ...line, outcome: "waiting" };
   });
   const total = step === "preview" ? countOutcomes(lines).waiting : newCount;
-  update({ step: "running", lines, newCount: total, filter: "all", folder: undefined, failure: undefined });
+  await whileLocked(() => work({ lines, newCount: total, fileName, takeOver }));
+}
+
+/** While this tab imports, others do not continue the same import. `work` is told whether another tab does. */
+async function whileLocked(work: (isFree: boolean) => Promise<void>): Promise<void> {
+  // Browsers have locks in secure contexts only.
+  if (navigator.locks === undefined) return work(true);
+  await navigator.locks.request("earmark import", { ifAvailable: true }, (lock) => work(lock !== null));
+}
+
+/** What is stored while an import runs, so that it continues after a reload. */
+type Unfinished = Pick<ImportState, "lines" | "newCount" | "fileName" | "takeOver">;
+
+async function work(unfinished: Unfinished): Promise<void> {
+  const { lines } = unfinished;
+  update({ ...unfinished, step: "running", filter: "all", folder: undefined, failure: undefined });
   try {
+    // Without storage, the import ends with the page.
+    await saveUnfinishedImport(JSON.stringify(unfinished)).catch(() => {});
     await addFeeds(lines, (current) => update({ lines: current }), { stop: stop.signal });
-    update({ step: "done" });
+    const updates = readTakeOver(lines, subscriptionList.value.items, importing.value.takeOver);
+    if (updates.length > 0) await edit(updates);
+    await saveUnfinishedImport("").catch(() => {});
+    update({ step: "done", changed: updates.length, takeOver: NOTHING_TAKEN });
     announce(getWords().import.done);
   } catch (error) {
-    if (stop.signal.aborted) update({ step: "stopped" });
-    else update({ step: "failed", failure: explainError(error) });
+    if (stop.signal.aborted) {
+      await saveUnfinishedImport("").catch(() => {});
+      update({ step: "stopped" });
+    } else update({ step: "failed", failure: explainError(error) });
   }
+}
+
+/** Continues an import that a reload has interrupted, unless another tab is at it. */
+export async function resumeImport(): Promise<void> {
+  const text = unfinishedImport.value;
+  if (text === "" || importing.value.step !== "choosing") return;
+  await whileLocked(async (isFree) => {
+    if (isFree) await resume(JSON.parse(text));
+  });
+}
+
+async function resume(unfinished: Unfinished): Promise<void> {
+  update({ ...unfinished, step: "running" });
+  showNotice(format(getWords().import.continues, { name: isolate(unfinished.fileName) }));
+  // What was added before the reload is in the list.
+  await sync().catch(() => {});
+  const ids = new Set(subscriptionList.value.items.map(({ id }) => id));
+  const lines = unfinished.lines.map(
+    (line): Line => (line.outcome === "waiting" && ids.has(line.id ?? "") ? { ...line, outcome: "added" } : line),
+  );
+  stop = new AbortController();
+  await work({ ...unfinished, lines });
 }
 
 const NOT_SELECTED = { code: "not-selected", detail: "" };
@@ -145,10 +193,17 @@ export function ImportView() {
               </p>
               {failure && <ErrorMessage text={failure} />}
               <FilePicker />
+              <p class="buttons">
+                <a class="button" href="#add-many">
+                  <Icon name="add" />
+                  {words.import.pasteUrls}
+                </a>
+              </p>
               <ExportGuides />
             </>
           )}
           <AccountImport />
+          {!isAccountBusy && <Bookmarklet />}
         </>
       )}
       {step === "reading" && (
@@ -176,22 +231,30 @@ export function ImportView() {
   );
 }
 
-function Preview({ fileName, lines, excluded, folder }: ImportState) {
+function Preview({ fileName, lines, excluded, folder, takeOver }: ImportState) {
   const words = useWords().import;
+  const { items } = useValue(subscriptionList);
   const counts = countOutcomes(lines);
   const selected = counts.new - excluded.size;
+  const takes = takeOver.folders || takeOver.names;
   return (
     <>
       <h2>{format(words.preview, { name: isolate(fileName) })}</h2>
       <Counts lines={lines} />
       <p class="buttons">
-        {counts.new > 0 && (
-          <button type="button" class="button primary" disabled={selected === 0} onClick={() => void run()}>
-            {format(words.start, { n: selected })}
+        {(counts.new > 0 || takes) && (
+          <button type="button" class="button primary" disabled={selected === 0 && !takes} onClick={() => void run()}>
+            {selected === 0 && takes ? words.takeOver : format(words.start, { n: selected })}
           </button>
         )}
         <ChooseAnother />
       </p>
+      <TakeOverChoice
+        lines={lines}
+        items={items}
+        chosen={takeOver}
+        onChange={(chosen) => update({ takeOver: chosen })}
+      />
       {counts.new > 0 && <SelectionBar lines={lines} excluded={excluded} folder={folder} onChange={update} />}
       {counts.new === 0 && <p role="status">{lines.length === 0 ? words.empty : words.nothingNew}</p>}
     </>
@@ -204,7 +267,7 @@ function Running({ lines, newCount }: ImportState) {
   const done = newCount - counts.waiting;
   return (
     <>
-      <progress aria-label={words.progress} value={done} max={newCount} />
+      <progress aria-label={words.progress} value={done} max={Math.max(1, newCount)} />
       <p class="muted">{format(words.running, { done, total: newCount })}</p>
       <Counts lines={lines} />
       <p class="buttons">
@@ -225,7 +288,7 @@ function Running({ lines, newCount }: ImportState) {
   );
 }
 
-function Ended({ step, lines, failure }: ImportState) {
+function Ended({ step, lines, failure, changed }: ImportState) {
   const words = useWords().import;
   const counts = countOutcomes(lines);
   return (
@@ -233,6 +296,7 @@ function Ended({ step, lines, failure }: ImportState) {
       <div class={step === "done" ? "message success" : "message danger"} role="status">
         <p>
           {step === "done" && words.done}
+          {step === "done" && changed > 0 && ` ${format(words.changed, { n: changed })}`}
           {step === "stopped" && words.stopped}
           {step === "failed" && `${words.failed} ${failure ?? ""}`}
         </p>
@@ -256,7 +320,14 @@ function Ended({ step, lines, failure }: ImportState) {
 
 function ChooseAnother() {
   return (
-    <button type="button" class="button" onClick={() => importing.set(INITIAL)}>
+    <button
+      type="button"
+      class="button"
+      onClick={() => {
+        importing.set(INITIAL);
+        void saveUnfinishedImport("").catch(() => {});
+      }}
+    >
       {useWords().import.chooseAnother}
     </button>
   );

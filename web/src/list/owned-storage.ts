@@ -10,7 +10,7 @@ export interface OwnedStorage extends ReplicaStorage {
 
 /** The only keys that the replica uses. */
 const REPLICA_KEYS = ["base", "queue"];
-const KEYS = [...REPLICA_KEYS, "podcasts", "refusals"];
+const KEYS = [...REPLICA_KEYS, "podcasts", "refusals", "import"];
 
 /**
  * Opens a storage for one account. What another account has saved is deleted, and from then on its tabs can no longer

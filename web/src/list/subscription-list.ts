@@ -76,6 +76,7 @@ async function openWith(storage: OwnedStorage) {
   storage.watchKey("refusals", () => void loadRefusals(storage).catch(() => {}));
   await loadRefusals(storage);
   restorePodcasts((await storage.read("podcasts")) ?? "");
+  unfinishedImport.set((await storage.read("import")) ?? "");
   const show = (items: readonly Subscription[]) => {
     if (replica === undefined) return;
     const { pending, isLoaded } = replica;
@@ -173,6 +174,14 @@ export const refresh = (): Promise<unknown> => sync().catch(onError);
 /** Adds feeds to the copy in this browser. The server gets them as soon as possible. */
 export async function addToLocalCopy(feeds: readonly Feed[]): Promise<void> {
   await (await localCopy)?.replica.add(feeds);
+}
+
+/** An import that this browser has begun and not finished; empty if there is none. It is kept with the copy of the list. */
+export const unfinishedImport = createState("");
+
+export async function saveUnfinishedImport(text: string): Promise<void> {
+  unfinishedImport.set(text);
+  await (await localCopy)?.storage.update("import", () => text);
 }
 
 /** Edits subscriptions in the copy in this browser. The server gets the new values as soon as possible. */
