@@ -46,7 +46,7 @@ describe("keyboard", { concurrency: 2 }, () => {
       await rows(page).first().waitFor();
       const order: string[] = [];
       const name = `((element) => element.ariaLabel || element.textContent.trim() || element.id)(document.activeElement)`;
-      for (let presses = 0; presses < 19; presses += 1) {
+      for (let presses = 0; presses < 20; presses += 1) {
         await page.keyboard.press("Tab");
         order.push(await page.evaluate<string>(name));
         assert.ok(await isFocusVisible(page), `${order.at(-1)} has the focus and is hidden`);

@@ -89,7 +89,9 @@ test("import: dry run → changes nothing and predicts the import", async () => 
   // The ids of new subscriptions, and of those that were there before.
   const ids = (await list()).map(([id]: [string]) => id);
   assert.deepEqual(
-    done.json.data.map(({ attributes }: { attributes: { subscription_id: string | null } }) => attributes.subscription_id),
+    done.json.data.map(
+      ({ attributes }: { attributes: { subscription_id: string | null } }) => attributes.subscription_id,
+    ),
     [ids[0], ids[1], null, null],
   );
   assert.equal((await list()).length, 2);
