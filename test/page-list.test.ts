@@ -48,6 +48,8 @@ describe("list", { concurrency: 3 }, () => {
       await page.getByRole("heading", { level: 1, name: en.import.title }).waitFor();
       await page.goBack();
       await link(page, en.list.addFeeds).click();
+      await until(() => page.evaluate("document.activeElement.id"), "search");
+      await openAddMany(page);
       await page.getByRole("heading", { level: 1, name: en.add.title }).waitFor();
       await link(page, en.views.list).click();
     });

@@ -2,7 +2,7 @@ import type { ComponentType } from "preact";
 import { useCallback, useEffect, useMemo, useRef } from "preact/hooks";
 import type { Subscription } from "../../../client/src/index.ts";
 import { useValue } from "../state/state.ts";
-import { Icon, useRestoreFocus } from "../ui/components.tsx";
+import { useRestoreFocus } from "../ui/components.tsx";
 import { ErrorMessage } from "../ui/error-message.tsx";
 import { isolate } from "../ui/isolate.ts";
 import { announce, showNotice } from "../ui/notices.ts";
