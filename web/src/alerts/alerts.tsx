@@ -53,7 +53,7 @@ function AlertCard({ alert: { code, title, text, raisedAt, subscriptions } }: { 
   const { alerts: words } = useWords();
   const { items } = useValue(subscriptionList);
   const podcasts = items.filter(({ id }) => subscriptions.includes(id)).slice(0, MAX_PODCASTS);
-  const view = VIEWS[code];
+  const views = VIEWS[code]?.filter((view) => view !== "account" || accountMode !== "off");
   return (
     <li>
       <div class="details">
@@ -63,9 +63,11 @@ function AlertCard({ alert: { code, title, text, raisedAt, subscriptions } }: { 
           <time class="muted" dateTime={raisedAt.toISOString()}>
             {formatDay(raisedAt)}
           </time>
-          {view !== undefined && (view !== "account" || accountMode !== "off") && (
-            <a href={`#${view}`}>{words.views[view]}</a>
-          )}
+          {views?.map((view) => (
+            <a key={view} href={`#${view}`}>
+              {words.views[view]}
+            </a>
+          ))}
           {podcasts.map((item) => (
             <button key={item.id} type="button" class="link" onClick={() => showPodcast(item)}>
               <bdi>{nameOf(item)}</bdi>
@@ -82,8 +84,8 @@ function showPodcast({ id }: Subscription): void {
 }
 
 /** Where one can do something about it. */
-const VIEWS: Partial<Readonly<Record<Alert["code"], "apps" | "account" | "history">>> = {
-  "large-change": "history",
-  "device-silent": "apps",
-  "new-sign-in": "account",
+const VIEWS: Partial<Readonly<Record<Alert["code"], readonly ("apps" | "account" | "history")[]>>> = {
+  "large-change": ["history", "apps"],
+  "device-silent": ["apps"],
+  "new-sign-in": ["account"],
 };
