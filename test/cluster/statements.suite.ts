@@ -32,7 +32,7 @@ const ELSEWHERE = {
   "sweep: old removals of all users": /from earmark.removals\s+where removed_at < /,
   "sweep: all users":
     /^select user_id from earmark.credentials where (expires_at|kind)|^delete from earmark.(rate_limits|leases|commits|audit_log) where (moment|until|written_at|acted_at)|^select user_id from earmark.erasures$/,
-  "doctor: nodes and shards, from the catalogue": /from pg_dist_node/,
+  "doctor, and which node has a user: nodes and shards, from the catalogue": /from pg_dist_(node|shard)/,
   "metrics: a sample of users, and the number of podcasts": /as some_accounts|count\(\*\) filter/,
 };
 
