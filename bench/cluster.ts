@@ -12,7 +12,12 @@ const CONNECTIONS = 16;
 /** Of each of the other users in the small and the large database. */
 const LIST_LENGTH = 1_000;
 
-type ClusterWork = "adds, 100 per request" | "pages of 25" | "app polls";
+type ClusterWork =
+  | "adds, 1 per request"
+  | "adds, 100 per request"
+  | "adds, 1,000 per request"
+  | "pages of 25"
+  | "app polls";
 
 interface ClusterContender extends Contender {
   readonly url: string;
@@ -66,8 +71,13 @@ async function contend(
   const server = await startEarmark(url);
   await bench.fillList(server, length);
   await settlePostgres(url);
+  const added = { "adds, 1 per request": 1, "adds, 100 per request": 100, "adds, 1,000 per request": 1_000 };
   const workload =
-    kind === "app polls" ? await writePoll(server.port) : kind === "pages of 25" ? paging(25, length) : adding(100);
+    kind === "app polls"
+      ? await writePoll(server.port)
+      : kind === "pages of 25"
+        ? paging(25, length)
+        : adding(added[kind]);
   return { name, url, server, work: { connections: CONNECTIONS, workload }, runs: [] };
 }
 
@@ -102,6 +112,9 @@ async function drop(url: string): Promise<void> {
 export const CLUSTER: Benchmarks = {
   ...onCluster("adds, 100 per request", { atLeast: 0.4 }),
   ...onCluster("pages of 25", { atLeast: 0.5 }),
+  "Citus: adds, 1 per request": (bench, name) => compareCluster(bench, name, "adds, 1 per request", { atLeast: 0.3 }),
+  "Citus: adds, 1,000 per request": (bench, name) =>
+    compareCluster(bench, name, "adds, 1,000 per request", { atLeast: 0.4 }),
   "Citus: app polls": (bench, name) => compareCluster(bench, name, "app polls", { atLeast: 0.5 }),
 };
 
