@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, test } from "node:test";
 import { NOBODY } from "../src/accounts/account-store.ts";
+import { Accounts } from "../src/accounts/accounts.ts";
 import { Administration } from "../src/accounts/administration.ts";
 import { asUser } from "../src/accounts/caller.ts";
-import { newToken, type SignedIn } from "./support/accounts.ts";
+import { newToken, type SignedIn, signUp } from "./support/accounts.ts";
 import { openView } from "./support/navigation.ts";
 import {
   accounts,
@@ -21,6 +22,7 @@ import {
   visit,
 } from "./support/page-accounts.ts";
 import { readQrCode } from "./support/qr-code.ts";
+import { startServer } from "./support/server.ts";
 import { en, format } from "./support/words.ts";
 
 const administration = new Administration(server.store.administration, accounts);
@@ -162,6 +164,38 @@ describe("page: administration", { concurrency: 3 }, () => {
         await person.finish();
       },
     );
+    await finish();
+  });
+
+  test("administration: the only administrator → not offered to lose the role or the access, until there is another", async () => {
+    const own = await startServer({ EARMARK_ACCOUNTS: "true", EARMARK_SIGN_UP: "true" });
+    const ownAccounts = new Accounts(own.store.accounts, { signUp: true });
+    const promote = async (name: string) => {
+      const found = await ownAccounts.findByName(name);
+      assert.ok(found);
+      const change = new Administration(own.store.administration, ownAccounts);
+      assert.equal(await change.change(asUser(NOBODY), found.user, "promote", new Date()), undefined);
+    };
+    const only = await signUp(own.port, "only", PASSWORD);
+    await promote("only");
+    const { page, finish } = await visit({ server: own, as: only });
+    const offered = async (name: string) => {
+      await page.goto("/#people");
+      await page.reload();
+      await button(page, format(words.manageLabel, { name })).click();
+      const buttons = dialog(page).locator(".buttons button");
+      await buttons.first().waitFor();
+      return buttons.allTextContents();
+    };
+    assert.deepEqual(await offered("only"), [words.resetPassword, words.delete]);
+    await signUp(own.port, "other", PASSWORD);
+    assert.deepEqual(await offered("only"), [words.resetPassword]);
+    await dialog(page).getByText(words.errors["last-admin"]).waitFor();
+    await assertNoOverflow(page);
+    assert.deepEqual(await offered("other"), [words.resetPassword, words.promote, words.disable, words.delete]);
+    await promote("other");
+    assert.deepEqual(await offered("only"), [words.resetPassword, words.demote, words.disable, words.delete]);
+    assert.equal(await dialog(page).getByText(words.errors["last-admin"]).count(), 0);
     await finish();
   });
 });

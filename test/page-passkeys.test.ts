@@ -140,4 +140,29 @@ describe("passkeys", { concurrency: 2 }, () => {
     await assertNoOverflow(page);
     await finish();
   });
+
+  test("passkeys: plain http or an IP address → says why there are none, in place of the form", async () => {
+    const ann = await newUser();
+    const assertNone = async (page: Page, reason: string) => {
+      await page.getByText(reason).waitFor();
+      assert.equal(await button(page, account.addPasskey).count(), 0);
+      await assertNoOverflow(page);
+    };
+    const byAddress = await visit({ as: ann, path: "/#account" });
+    await assertNone(byAddress.page, account.passkeyObstacles.ipAddress);
+    await byAddress.finish();
+
+    // The browser may use no other host, so the test passes its requests on.
+    const plain = { url: "http://pods.example" };
+    const { page, context, allow, finish } = await visit({ server, as: ann, path: "/healthz", size: "phone" });
+    allow(/^other-host: |^failed: /, /^console: The Cross-Origin-Opener-Policy header has been ignored/);
+    await context.route(`${plain.url}/**`, async (route) => {
+      if (new URL(route.request().url()).pathname === "/v1/events") return route.abort();
+      const url = route.request().url().replace(plain.url, server.url);
+      return route.fulfill({ response: await route.fetch({ url, headers: { cookie: ann.cookie } }) });
+    });
+    await page.goto(`${plain.url}/#account`);
+    await assertNone(page, account.passkeyObstacles.plainHttp);
+    await finish();
+  });
 });

@@ -11,7 +11,7 @@ import { LinkDialog } from "./link-dialog.tsx";
 import { OneTimeCodeField, useOneTimeCode } from "./one-time-code.tsx";
 
 const ACTIONS = ["resetPassword", "resetSecondFactor", "promote", "demote", "enable", "disable", "delete"] as const;
-type Action = (typeof ACTIONS)[number];
+export type Action = (typeof ACTIONS)[number];
 const DANGEROUS: readonly Action[] = ["resetSecondFactor", "demote", "disable", "delete"];
 /** The server requires a recent sign-in for these, since a browser may have been left open. */
 const NEEDS_SIGN_IN: readonly Action[] = ["resetSecondFactor", "delete"];
@@ -19,12 +19,14 @@ const NEEDS_SIGN_IN: readonly Action[] = ["resetSecondFactor", "delete"];
 interface AccountDialogProps {
   readonly admin: AdminClient;
   readonly account: AccountSummary;
+  /** What the server would refuse, because nobody else is an administrator. */
+  readonly blocked: readonly Action[];
   readonly onChange: () => void;
   readonly onClose: () => void;
 }
 
 /** What an administrator can do with an account. Every action is explained and must be confirmed. */
-export function AccountDialog({ admin, account, onChange, onClose }: AccountDialogProps) {
+export function AccountDialog({ admin, account, blocked, onChange, onClose }: AccountDialogProps) {
   const words = useWords().administration;
   const [action, setAction] = useState<Action | undefined>(undefined);
   const [link, setLink] = useState<NewLink | undefined>(undefined);
@@ -39,8 +41,9 @@ export function AccountDialog({ admin, account, onChange, onClose }: AccountDial
   if (action === undefined) {
     return (
       <Dialog title={format(words.manageLabel, { name })} onClose={onClose}>
+        {blocked.length > 0 && <p class="message">{words.errors["last-admin"]}</p>}
         <p class="buttons">
-          {ACTIONS.filter((each) => isPossible(each, account)).map((each) => (
+          {ACTIONS.filter((each) => isPossible(each, account) && !blocked.includes(each)).map((each) => (
             <button
               key={each}
               type="button"

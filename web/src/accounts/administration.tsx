@@ -1,5 +1,5 @@
 import { useState } from "preact/hooks";
-import { type AccountSummary, createAdminClient } from "../../../client/src/admin.ts";
+import { type AccountSummary, type AdminPage, createAdminClient } from "../../../client/src/admin.ts";
 import { replaceControlCharacters } from "../../../src/util/control-characters.ts";
 import { currentUser, fetchSignedIn, NO_TIMEOUT, serverUrl } from "../server/server.ts";
 import { useValue } from "../state/state.ts";
@@ -10,7 +10,7 @@ import { isolate } from "../ui/isolate.ts";
 import { Pager } from "../ui/pager.tsx";
 import { useLoaded } from "../ui/requests.ts";
 import { format, formatDay, useWords } from "../words/index.ts";
-import { AccountDialog } from "./account-dialog.tsx";
+import { AccountDialog, type Action } from "./account-dialog.tsx";
 import { AuditLog } from "./audit-log.tsx";
 import { Invitations } from "./invitations.tsx";
 import { signedInRequests } from "./sign-in-requests.ts";
@@ -81,10 +81,23 @@ function Accounts({ version, onChange }: { version: number; onChange: () => void
       </ul>
       <Pager number={number} total={page?.total ?? 0} onChange={setNumber} />
       {chosen && (
-        <AccountDialog admin={admin} account={chosen} onChange={onChange} onClose={() => setChosen(undefined)} />
+        <AccountDialog
+          admin={admin}
+          account={chosen}
+          blocked={page === undefined ? [] : blockedActions(chosen, page)}
+          onChange={onChange}
+          onClose={() => setChosen(undefined)}
+        />
       )}
     </section>
   );
+}
+
+/** Empty if there may be administrators on another page; the server decides then. */
+function blockedActions({ id }: AccountSummary, { items, total }: AdminPage<AccountSummary>): readonly Action[] {
+  const admins = items.filter(({ role, disabledAt }) => role === "administrator" && disabledAt === null);
+  if (items.length < total || admins.length !== 1 || admins[0]?.id !== id) return [];
+  return total === 1 ? ["demote", "disable"] : ["demote", "disable", "delete"];
 }
 
 function AccountDetails({ account, isSelf }: { account: AccountSummary; isSelf: boolean }) {

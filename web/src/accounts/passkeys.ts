@@ -1,9 +1,12 @@
-/** Browsers offer passkeys only over https, and bind them to a host name, which an IP address is not. */
-export const canUsePasskeys =
-  isSecureContext &&
-  "PublicKeyCredential" in globalThis &&
-  "parseRequestOptionsFromJSON" in PublicKeyCredential &&
-  !/^[\d.]+$|^\[/.test(location.hostname);
+/** Why the browser creates no passkeys here; undefined if it does. They are bound to a host name, which an IP address is not. */
+export const passkeyObstacle: "plainHttp" | "ipAddress" | "oldBrowser" | undefined = findObstacle();
+
+function findObstacle(): typeof passkeyObstacle {
+  if (!isSecureContext) return "plainHttp";
+  if (/^[\d.]+$|^\[/.test(location.hostname)) return "ipAddress";
+  if ("PublicKeyCredential" in globalThis && "parseRequestOptionsFromJSON" in PublicKeyCredential) return undefined;
+  return "oldBrowser";
+}
 
 /** Why the browser returned no passkey: the user canceled or waited too long, or the device already has one. */
 export type PasskeyFailure = "canceled" | "exists";

@@ -4,7 +4,7 @@ import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainCode, explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { format, useWords } from "../words/index.ts";
-import { canUsePasskeys, requestPasskey } from "./passkeys.ts";
+import { passkeyObstacle, requestPasskey } from "./passkeys.ts";
 import { anonymousRequests } from "./sign-in-requests.ts";
 import { openProvider, signInFailure } from "./sign-in-return.ts";
 
@@ -32,7 +32,7 @@ export function PasswordlessSignIn() {
     await finishSignIn();
   };
   const signInAtProvider = async () => openProvider(await anonymousRequests.startLogin("sign-in"));
-  if (!canUsePasskeys && providerName === "" && error === undefined) return null;
+  if (passkeyObstacle !== undefined && providerName === "" && error === undefined) return null;
   return (
     <div class="stack">
       {error !== undefined && <ErrorMessage text={error} />}
@@ -42,7 +42,7 @@ export function PasswordlessSignIn() {
             {format(account.signInWith, { name: isolate(providerName) })}
           </button>
         )}
-        {canUsePasskeys && (
+        {passkeyObstacle === undefined && (
           <button type="button" class="button" aria-disabled={isBusy} onClick={attempt(signInWithPasskey)}>
             {account.usePasskey}
           </button>

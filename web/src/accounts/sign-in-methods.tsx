@@ -8,18 +8,17 @@ import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { Problem } from "../ui/problem.tsx";
 import { format, formatDay, useWords } from "../words/index.ts";
-import { canUsePasskeys, createPasskey } from "./passkeys.ts";
+import { createPasskey, passkeyObstacle } from "./passkeys.ts";
 import { type SignInMethod, signedInRequests } from "./sign-in-requests.ts";
 import { openProvider, signInFailure } from "./sign-in-return.ts";
 
-/** Passkeys of the account. Where the browser cannot create any, only those that exist are shown. */
+/** Passkeys of the account. Where the browser creates none, the reason takes the place of the form. */
 export function Passkeys({ browser }: { browser: string }) {
   const { account } = useWords();
   const [passkeys, load] = useSignInMethods(() => signedInRequests.list("passkey"));
   const [name, setName] = useState(browser);
   const [isBusy, setBusy] = useState(false);
   const [error, setError] = useState<unknown>(undefined);
-  if (!canUsePasskeys && !passkeys?.length) return null;
 
   const add = async (event: Event) => {
     event.preventDefault();
@@ -47,7 +46,9 @@ export function Passkeys({ browser }: { browser: string }) {
       <h2 id="passkeys">{account.passkeys}</h2>
       <p class="muted">{account.passkeysLead}</p>
       <SignInMethodList all={passkeys} action={account.remove} description={account.removePasskey} onRemoved={load} />
-      {canUsePasskeys && (
+      {passkeyObstacle !== undefined ? (
+        <p class="message">{account.passkeyObstacles[passkeyObstacle]}</p>
+      ) : (
         <form class="panel stack" onSubmit={add}>
           <Problem error={error} />
           <Field
