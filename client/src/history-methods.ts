@@ -44,8 +44,9 @@ function readUndone({ data: { id, attributes } }: { readonly data: UndoResource 
 
 export function createHistoryMethods(send: Send): HistoryMethods {
   return {
-    async history({ number = 1, size = DEFAULT_SIZE, signal } = {}) {
-      const path = HISTORY + pageQuery(number, size);
+    async history({ number = 1, size = DEFAULT_SIZE, subscription, signal } = {}) {
+      const filter = subscription === undefined ? "" : `&filter[subscription_id]=${encodeURIComponent(subscription)}`;
+      const path = HISTORY + pageQuery(number, size) + filter;
       const { items, total, next }: ListPage<ChangeSet> = await fetchPage(send, path, readChangeSet, signal);
       return { items, total, number, size, hasNext: !!next };
     },

@@ -496,8 +496,11 @@ export interface Skipped {
 
 /** Who changed the list, and undo. */
 export interface HistoryMethods {
-  /** Newest first; 25 per page unless `size` says otherwise. */
-  history(options?: PageOptions): Promise<ChangeSetPage>;
+  /**
+   * Newest first; 25 per page unless `size` says otherwise. With the id of a subscription, only the sets in which it was
+   * added, updated or removed.
+   */
+  history(options?: PageOptions & { readonly subscription?: string | undefined }): Promise<ChangeSetPage>;
   /** Resolves to undefined if there is none with this id. */
   changeSet(id: string, options?: CallOptions): Promise<ChangeSetWithChanges | undefined>;
   /** An undo can be undone. Fails with `history-incomplete` if what the list was is no longer recorded. */

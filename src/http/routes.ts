@@ -30,6 +30,7 @@ import {
   readChangesQuery,
   readDryRunQuery,
   readFieldsQuery,
+  readHistoryQuery,
   readImportQuery,
   readListQuery,
   readPodcastQuery,
@@ -158,7 +159,7 @@ function syncRoutes(services: Services): Route[] {
       cost: costOfRows,
       run: createRemovalsHandler(services),
     }),
-    route("GET", "/v1/history", { access: "read", query: readPageQuery, cost: costOfPage, run: history.list }),
+    route("GET", "/v1/history", { access: "read", query: readHistoryQuery, cost: costOfPage, run: history.list }),
     route("GET", "/v1/history/:set", { access: "read", cost: costOfEverything, run: history.get }),
     route("POST", "/v1/history/:set/undo", {
       access: "write",

@@ -62,9 +62,10 @@ export function writePage(
   total: number,
   path: string,
   query: PageQuery,
+  filter = "",
 ): string {
   const data = JSON.stringify(resources);
-  const links = writeLinks(path, query, total);
+  const links = writeLinks(path, query, total, filter);
   return `{"jsonapi":${JSON.stringify(PLAIN.jsonapi)},"links":${links},"data":${data},"meta":{"total":${total}}}`;
 }
 

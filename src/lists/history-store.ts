@@ -4,6 +4,9 @@ import { yieldTurn } from "../util/turns.ts";
 import type { StoredDetails } from "./details.ts";
 import { type ChangeSet, type IgnoredRemoval, undoneSets } from "./history.ts";
 
+/** How far back the history of one subscription goes. */
+export const MAX_CHANGES_OF = 1_000;
+
 export interface ChangeSetPage {
   /** Newest first. */
   readonly sets: readonly ChangeSet[];
@@ -45,6 +48,8 @@ export type StoredEdit = PastItem | Pick<PastItem, "sequence" | "id">;
 /** Where the history of lists is stored. Everything is in the order of sequence numbers, a thousand at most at a time. */
 export interface HistoryStore {
   page(user: UserId, range: PageRange): Promise<ChangeSetPage>;
+  /** The same, of those with the latest `MAX_CHANGES_OF` additions, updates and removals of one subscription. */
+  pageOf(user: UserId, id: string, range: PageRange): Promise<ChangeSetPage>;
   /** The set with this first sequence number, and all later ones that undo something. */
   find(user: UserId, first: number): Promise<FoundSet | undefined>;
   setsAfter(user: UserId, first: number): Promise<ChangeSet[]>;

@@ -110,6 +110,31 @@ test("history: every kind of author → named, newest first, in pages", async ()
   assert.match(json.links.next, /^\/v1\/history\?page\[number\]=3&page\[size\]=3$/);
 });
 
+test("history: of one subscription → its sets in pages, whose links keep the filter; not those of others", async () => {
+  const { page, program, addBy, app } = await newScene();
+  await addBy(page, numbered(2));
+  await addBy(program, numbered(1, 3));
+  await app("pixel", { remove: [url(2)] });
+  const [{ id }] = (await page("GET", "/v1/removals")).json.data;
+  const path = `/v1/history?page[size]=1&filter[subscription_id]=${id.toUpperCase()}`;
+  const { json } = await page("GET", path);
+  assert.deepEqual(json.data.map(brief), [["app", "pixel", 0, 0, 1]]);
+  assert.equal(json.meta.total, 2);
+  assert.equal(json.links.next, `/v1/history?page[number]=2&page[size]=1&filter[subscription_id]=${id}`);
+  assert.deepEqual((await page("GET", json.links.next)).json.data.map(brief), [["page", null, 2, 0, 0]]);
+  const stranger = (await newScene()).page;
+  assert.deepEqual((await stranger("GET", path)).json.data, []);
+});
+
+test("history: a filter that is not an id, or unknown → rejected", async () => {
+  const { page } = await newScene();
+  for (const query of ["filter[subscription_id]=", "filter[subscription_id]=1", "filter[subscription]=1"]) {
+    const { status, json } = await page("GET", `/v1/history?${query}`);
+    assert.deepEqual([status, json.errors[0].code], [400, "invalid-query"], query);
+    assert.equal(json.errors[0].source.parameter, query.split("=")[0]);
+  }
+});
+
 test("history: one set → what it changed, with the values of updates", async () => {
   const { page, addBy, newest, wait } = await newScene();
   const [first, second] = await addBy(page, numbered(2));

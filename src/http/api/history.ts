@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { failure } from "../../errors/catalog.ts";
-import type { PageQuery } from "../../jsonapi/query.ts";
 import { describeChanges } from "../../lists/described-changes.ts";
 import { undoneSets } from "../../lists/history.ts";
 import { HistoryForgotten, undo } from "../../lists/undo.ts";
@@ -16,6 +15,7 @@ import {
   writeHistoryPage,
   writeUndone,
 } from "./documents/history.ts";
+import type { HistoryQuery } from "./queries.ts";
 import type { Services } from "./services.ts";
 
 /** Handlers of `/v1/history`: who changed the list, and undo. */
@@ -23,10 +23,14 @@ export function createHistoryHandlers({ config: { basePath }, store, clock }: Se
   const readCaptions = async ({ caller }: Call<unknown>) => captionsOf(await store.apps.devices(caller.user));
 
   return {
-    async list(call: Call<PageQuery>): Promise<void> {
-      const { response, caller, query } = call;
-      const { number, size } = query;
-      const page = await store.history.page(caller.user, { offset: (number - 1) * size, size });
+    async list(call: Call<HistoryQuery>): Promise<void> {
+      const { response, query } = call;
+      const { number, size, subscription } = query;
+      const { user } = call.caller;
+      const range = { offset: (number - 1) * size, size };
+      const page = await (subscription === undefined
+        ? store.history.page(user, range)
+        : store.history.pageOf(user, subscription, range));
       const undone = undoneSets(page.sets, page.undos);
       respond(response, 200, JSON_API, writeHistoryPage(page, undone, await readCaptions(call), query, basePath));
     },

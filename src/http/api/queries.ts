@@ -1,3 +1,4 @@
+import { isUuidLike } from "../../jsonapi/document.ts";
 import {
   PAGE_PARAMETERS,
   type PageQuery,
@@ -66,6 +67,21 @@ function readFilter(parameters: Parameters): ListQuery["filter"] {
   return parsed.kind === "valid"
     ? { feedUrl, normalizedUrl: parsed.normalizedUrl }
     : reject(FEED_URL_PARAMETER, "must be a feed URL");
+}
+
+export interface HistoryQuery extends PageQuery {
+  /** Only sets that changed the subscription with this id. */
+  readonly subscription: string | undefined;
+}
+
+export const SUBSCRIPTION_PARAMETER = "filter[subscription_id]";
+
+export function readHistoryQuery(query: string): HistoryQuery {
+  const parameters = readParameters(query, [...PAGE_PARAMETERS, SUBSCRIPTION_PARAMETER]);
+  const subscription = parameters.get(SUBSCRIPTION_PARAMETER);
+  if (subscription !== undefined && !isUuidLike(subscription))
+    reject(SUBSCRIPTION_PARAMETER, "must be the id of a subscription");
+  return { ...readPage(parameters), subscription: subscription?.toLowerCase() };
 }
 
 const DEFAULT_CHANGES_PAGE_SIZE = 500;

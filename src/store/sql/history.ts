@@ -10,13 +10,14 @@ import {
   type IgnoredRemoval,
   MAX_EDITED,
 } from "../../lists/history.ts";
-import type {
-  ChangeSetPage,
-  FoundSet,
-  HistoryStore,
-  ListedItem,
-  RemovedItem,
-  StoredEdit,
+import {
+  type ChangeSetPage,
+  type FoundSet,
+  type HistoryStore,
+  type ListedItem,
+  MAX_CHANGES_OF,
+  type RemovedItem,
+  type StoredEdit,
 } from "../../lists/history-store.ts";
 import { KEPT_CHANGES } from "../../lists/list.ts";
 import type { PageRange } from "../../util/page-range.ts";
@@ -210,6 +211,10 @@ export class SqlHistory implements HistoryStore {
     return this.#database.read(() => readPage(user, offset, size), user);
   }
 
+  pageOf(user: UserId, id: string, range: PageRange): Promise<ChangeSetPage> {
+    return this.#database.read(() => readPageOf(user, id, range), user);
+  }
+
   find(user: UserId, first: number): Promise<FoundSet | undefined> {
     return this.#database.read(function* () {
       const { open, forgotten } = yield* readOpen(user);
@@ -367,6 +372,47 @@ function* readPage(user: UserId, offset: number, size: number): Work<ChangeSetPa
   const oldest = sets.at(-1)?.first ?? state.sequence;
   const undos = yield* readUndos(user, oldest, state.open);
   return { sets, total: Number(count?.count ?? 0) + before, undos, ignored: state.ignored };
+}
+
+/**
+ * The latest changes of one subscription, and the set in the table that began last before each of them. The removals of a
+ * list are few (see `KEPT_CHANGES`), so they have no index by id.
+ */
+const CHANGES_OF = `select change.at, change.is_removal, s.sequence, s.last_sequence, s.kind from (
+    select sequence as at, 1 as is_removal from earmark.removals where user_id = $1 and id = $2
+    union all select added_sequence, 0 from earmark.removals where user_id = $1 and id = $2
+    union all select sequence, 0 from earmark.edits where user_id = $1 and id = $2
+    union all select sequence, 0 from earmark.subscriptions where user_id = $1 and id = $2
+    union all select update_sequence, 0 from earmark.subscriptions where user_id = $1 and id = $2
+    order by at desc limit ${MAX_CHANGES_OF}) as change
+  left join earmark.change_sets as s on s.user_id = $1 and s.sequence = (
+    select max(t.sequence) from earmark.change_sets as t where t.user_id = $1 and t.sequence <= change.at)
+  order by change.at desc`;
+
+interface ChangeRow extends Pick<SetRow, "kind"> {
+  readonly at: number;
+  readonly is_removal: number;
+  readonly sequence: number | null;
+  readonly last_sequence: number;
+}
+
+/** The set that a change is in; undefined if that is no longer recorded. Sets of unknown authors have only removals. */
+function setOf({ at, is_removal, sequence, last_sequence, kind }: ChangeRow, open: ChangeSet | undefined) {
+  if (open !== undefined && open.first <= at) return open.first;
+  const isIn = sequence !== null && at <= last_sequence && (is_removal === 1 || kind !== "unknown");
+  return isIn ? sequence : undefined;
+}
+
+function* readPageOf(user: UserId, id: string, { offset, size }: PageRange): Work<ChangeSetPage> {
+  const { open, sequence, ignored } = yield* readOpen(user);
+  const changes = yield* all<ChangeRow>(CHANGES_OF, user, key(id));
+  const firsts = [...new Set(changes.flatMap((change) => setOf(change, open) ?? []))];
+  const wanted = firsts.slice(offset, offset + size);
+  const rows = yield* all<SetRow>(`${SETS} and sequence = any($2)`, user, wanted);
+  const inOpen = open !== undefined && wanted.includes(open.first) ? open : undefined;
+  const sets = withOpen(rows.map(toSet), inOpen).sort((one, other) => other.first - one.first);
+  const undos = yield* readUndos(user, wanted.at(-1) ?? sequence, open);
+  return { sets, total: firsts.length, undos, ignored };
 }
 
 /** All later sets that undo something. */

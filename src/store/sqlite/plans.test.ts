@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { randomUUID } from "node:crypto";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { temporaryFolder } from "../../../test/support/server.ts";
@@ -35,11 +36,15 @@ test("plans: statements of a request → none reads all rows of a table or of a 
   await store.apps.spellings(user, ["feeds.example/a"]);
   await store.page(user, { offset: 0, size: 10 });
   await store.readChanges(user, { sequence: 0, removalsAfter: 0 }, 10);
+  await store.history.pageOf(user, randomUUID(), { offset: 0, size: 10 });
   for await (const items of subscriptionBatches(store, user)) assert.ok(items.length > 0);
   const checked = [...plans].filter(([sql]) => sql.includes("user_id = ?"));
   assert.ok(checked.length > 10);
   for (const [sql, plan] of checked) {
-    assert.doesNotMatch(plan, /^SCAN (?!CONSTANT ROW)/m, sql);
+    // "change" is a subquery.
+    assert.doesNotMatch(plan, /^SCAN (?!CONSTANT ROW|change$)/m, sql);
+    if (sql.includes("change_sets as s"))
+      assert.match(plan, /SEARCH s USING PRIMARY KEY \(user_id=\? AND sequence=\?\)/);
     if (/[^+]\bfeed = \?/.test(sql)) assert.match(plan, /feed=\?/, sql);
   }
 });

@@ -4,6 +4,7 @@ import { additionOf, idOf } from "../../../test/support/lists.ts";
 import { fc, runs } from "../../../test/support/properties.ts";
 import { type Author, asUser, BY_PAGE, BY_SERVER, type UserId } from "../../accounts/caller.ts";
 import { type ChangeSet, isLarge, MAX_EDITED, undoneSets } from "../../lists/history.ts";
+import { MAX_CHANGES_OF } from "../../lists/history-store.ts";
 import type { Change, Update } from "../../lists/subscription.ts";
 import { HistoryForgotten, type Scope, undo } from "../../lists/undo.ts";
 import type { Store } from "../shared/contract.ts";
@@ -134,6 +135,93 @@ export function describeHistory(engine: string, store: Store): void {
       assert.deepEqual(await firsts(6, 3), [1]);
       assert.deepEqual(await firsts(0, 1), [7]);
       assert.deepEqual(await firsts(9, 3), []);
+    });
+
+    test("history of a subscription: added, updated, removed and restored → these sets, newest first, in pages", async () => {
+      const { user, add, remove, update, undoSet, sets, wait } = newScene();
+      await add(PHONE, 1, 3);
+      wait(20 * MINUTE);
+      await update(PHONE, 2, { title: "another" });
+      await update(DESK, 1, { title: "x" });
+      for (const title of ["y", "z"]) await update(DESK, 1, { title });
+      await add(PHONE, 4);
+      await remove(DESK, 1, 3);
+      wait(20 * MINUTE);
+      await undoSet((await sets())[0], "this");
+      const of = async (id: number, offset = 0, size = 25) => {
+        const page = await store.history.pageOf(user, idOf(id), { offset, size });
+        return [page.total, ...page.sets.map(brief)];
+      };
+      const [added, twice] = [
+        ["app", "a phone", 3, 0, 0],
+        ["app", "b phone", 0, 1, 0],
+      ];
+      const [removed, undone] = [
+        ["app", "b phone", 0, 0, 2],
+        ["page", "", 2, 0, 0],
+      ];
+      assert.deepEqual(await of(1), [4, undone, removed, twice, added]);
+      assert.deepEqual(await of(1, 0, 1), [4, undone]);
+      assert.deepEqual(await of(1, 1, 2), [4, removed, twice]);
+      assert.deepEqual(await of(1, 3, 2), [4, added]);
+      assert.deepEqual(await of(1, 4, 2), [4]);
+      assert.deepEqual(await of(2), [2, ["app", "a phone", 0, 1, 0], added]);
+      assert.deepEqual(await of(3), [3, undone, removed, added]);
+      assert.deepEqual(await of(4), [1, ["app", "a phone", 1, 0, 0]]);
+      assert.deepEqual(await of(5), [0]);
+      const { undos, sets: found } = await store.history.pageOf(user, idOf(3), { offset: 0, size: 3 });
+      assert.deepEqual([...undoneSets(found, undos)], [found[1]?.first]);
+      const foreign = await store.history.pageOf(user + 1_000_000, idOf(1), { offset: 0, size: 3 });
+      assert.deepEqual(foreign, { sets: [], total: 0, undos: [], ignored: [] });
+    });
+
+    test("history of a subscription: more than its latest changes that count → only the sets of these", async () => {
+      const { user, add, change, wait } = newScene();
+      const of = async () => (await store.history.pageOf(user, idOf(1), { offset: 0, size: 5 })).sets.map(brief);
+      const rename = (index: number) => ({ kind: "update", id: idOf(1), title: `title ${index}` }) as const;
+      await add(PHONE, 1);
+      wait(20 * MINUTE);
+      await change(DESK, ...Array.from({ length: MAX_CHANGES_OF - 2 }, (_, index) => rename(index)));
+      const updated = ["app", "b phone", 0, 1, 0];
+      assert.deepEqual(await of(), [updated, ["app", "a phone", 1, 0, 0]]);
+      await change(DESK, ...[1, 2, 3].map(rename));
+      assert.deepEqual(await of(), [updated]);
+    });
+
+    test("history of a subscription: any changes by anyone → the sets whose changes name it", async () => {
+      const step = fc.record({
+        author: fc.constantFrom(PHONE, DESK, BY_PAGE),
+        id: fc.integer({ min: 1, max: 4 }),
+        kind: fc.constantFrom("add", "update", "remove"),
+        pause: fc.constantFrom(0, 20),
+      });
+      await fc.assert(
+        fc.asyncProperty(fc.array(step, { minLength: 5, maxLength: 25 }), async (steps) => {
+          const { user, add, remove, update, sets, list, wait } = newScene();
+          /** By first sequence number of the set: what it touched. */
+          const touched = new Map<number, Set<number>>();
+          const sequence = async () => (await store.page(user, { offset: 0, size: 1 })).sequence;
+          for (const [index, { author, id, kind, pause }] of steps.entries()) {
+            const before = await sequence();
+            if (kind === "update") await update(author, id, { title: `title ${index}` });
+            else if (kind === "remove") await remove(author, id);
+            else if (!(await list()).some((item) => item.id === idOf(id))) await add(author, id);
+            wait(pause * MINUTE);
+            if ((await sequence()) === before) continue;
+            const { first } = (await sets())[0] ?? assert.fail("no set");
+            touched.set(first, (touched.get(first) ?? new Set()).add(id));
+          }
+          for (const id of [1, 2, 3, 4]) {
+            const { sets: found } = await store.history.pageOf(user, idOf(id), { offset: 0, size: 100 });
+            const expected = [...touched].filter(([, ids]) => ids.has(id)).map(([first]) => first);
+            assert.deepEqual(
+              found.map(({ first }) => first),
+              expected.toReversed(),
+            );
+          }
+        }),
+        { numRuns: runs(20) },
+      );
     });
 
     test("is large: an app removes or adds more than half of a list of ten → a set of its own", async () => {

@@ -6,13 +6,13 @@ import {
   writeOne,
   writePage,
 } from "../../../jsonapi/document.ts";
-import type { PageQuery } from "../../../jsonapi/query.ts";
 import type { DescribedChange } from "../../../lists/described-changes.ts";
 import { DETAIL_NAMES, withDetails } from "../../../lists/details.ts";
 import { type ChangeSet, isLarge } from "../../../lists/history.ts";
 import type { ChangeSetPage, PastItem } from "../../../lists/history-store.ts";
 import type { Scope, Undone } from "../../../lists/undo.ts";
 import { invalidAttribute } from "../../auth/sign-in.ts";
+import { type HistoryQuery, SUBSCRIPTION_PARAMETER } from "../queries.ts";
 import { missingAttribute } from "./accounts.ts";
 
 const TYPE = "change-set";
@@ -30,11 +30,13 @@ export function writeHistoryPage(
   { sets, total }: ChangeSetPage,
   undone: ReadonlySet<number>,
   captions: Captions,
-  query: PageQuery,
+  query: HistoryQuery,
   basePath: string,
 ): string {
   const resources = sets.map((set) => changeSetResource(set, undone.has(set.first), captions));
-  return writePage(resources, total, `${basePath}${HISTORY}`, query);
+  const { subscription } = query;
+  const filter = subscription === undefined ? "" : `&${SUBSCRIPTION_PARAMETER}=${subscription}`;
+  return writePage(resources, total, `${basePath}${HISTORY}`, query, filter);
 }
 
 export function writeChangeSet(
