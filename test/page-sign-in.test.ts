@@ -32,7 +32,7 @@ describe("sign-in", { concurrency: 3 }, () => {
     const { page, allow, finish } = await visit();
 
     await t.test(
-      "sign-up: invalid name, taken name, common password → an error next to the field, then an account",
+      "sign-up: invalid name, taken name, bad password → an error next to the field, then an account",
       async () => {
         allow(/^response: (409|422) POST \S+\/v1\/accounts$/);
         await button(page, account.create).click();
@@ -40,7 +40,10 @@ describe("sign-in", { concurrency: 3 }, () => {
         const cases: readonly [name: string, password: string, at: string, text: string][] = [
           ["Ännchen", PASSWORD, account.user, errors["invalid-name"]],
           [ann.name, PASSWORD, account.user, errors["name-taken"]],
-          ["newcomer", "password123", account.password, errors["invalid-password"]],
+          ["newcomer", "password123", account.password, en.passwordProblems["too-common"]],
+          ["newcomer", "newcomer", account.password, en.passwordProblems["same-as-name"]],
+          // Browsers count an emoji as two characters.
+          ["newcomer", "🎧🎤🎧🎤", account.password, en.passwordProblems["too-short"]],
         ];
         for (const [name, password, at, text] of cases) {
           await fill(page, { name, password });

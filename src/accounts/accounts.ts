@@ -19,7 +19,7 @@ import { type CredentialKind, rulesOf, type UserManagedKind } from "./credential
 import { FailedGuesses } from "./failed-guesses.ts";
 import { hashSecret } from "./hash-secret.ts";
 import { NAME_RULES, OIDC_PREFIX, readName, referenceOf } from "./names.ts";
-import { hashPassword, validatePassword, verifyPassword } from "./passwords.ts";
+import { hashPassword, PASSWORD_PROBLEMS, validatePassword, verifyPassword } from "./passwords.ts";
 import type { MonotonicClock } from "./rate-limits.ts";
 import { type AccountRefusal, isAccountRefusal, refuse } from "./refusals.ts";
 import { SecondFactor } from "./second-factor.ts";
@@ -419,7 +419,12 @@ export class Accounts {
 async function refusePassword(password: string, name: string): Promise<AccountRefusal | undefined> {
   const problem = await validatePassword(password, name);
   if (problem === undefined) return undefined;
-  return refuse({ reason: "invalid", member: "password", detail: `The password ${problem}` });
+  return refuse({
+    reason: "invalid",
+    member: "password",
+    detail: `The password ${PASSWORD_PROBLEMS[problem]}`,
+    problem,
+  });
 }
 
 /** The network used for fair scheduling of password hashing. */

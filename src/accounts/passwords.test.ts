@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { createHook } from "node:async_hooks";
 import { test } from "node:test";
 import "../../test/support/fast-passwords.ts";
-import { HashQueueFull, hashPassword, validatePassword, verifyPassword } from "./passwords.ts";
+import { HashQueueFull, hashPassword, type PasswordProblem, validatePassword, verifyPassword } from "./passwords.ts";
 
 const PASSWORD = "correct horse battery staple";
 /** A hash of "password" that is cheap to verify. */
@@ -100,27 +100,23 @@ for (const [what, password] of Object.entries(ALLOWED)) {
     assert.equal(await validatePassword(password, "annabelle"), undefined));
 }
 
-const REFUSED: Record<string, readonly [RegExp, ...string[]]> = {
-  "is too short": [/must have 8 to 256 characters/, "", "kv7-Qz!", long(7, EMOJI)],
-  "is too long": [/must have 8 to 256 characters/, long(257), long(257, EMOJI), long(100_000)],
-  "has a lone surrogate": [/lone surrogates/, "kv7-Qz!\ud83c", "\udfa7kv7-Qz!", "kv7\udfa7\ud83cQz!"],
-  "is the name": [/must not be the same as the name/, "annabelle", "AnnaBelle", "ANNABELLE"],
-  "is common": [/most common/, "password", "PassWord", "QWERTYUIOP", "1234567890", "1Qaz2Wsx", "Baseball"],
-  "is one repeated character": [/most common/, "zzzzzzzz", "aAaAaAaAaA", "        ", "🎧".repeat(8), "\0".repeat(8)],
+const REFUSED: Record<string, readonly [PasswordProblem, ...string[]]> = {
+  "is too short": ["too-short", "", "kv7-Qz!", long(7, EMOJI)],
+  "is too long": ["too-long", long(257), long(257, EMOJI), long(100_000)],
+  "has a lone surrogate": ["lone-surrogates", "kv7-Qz!\ud83c", "\udfa7kv7-Qz!", "kv7\udfa7\ud83cQz!"],
+  "is the name": ["same-as-name", "annabelle", "AnnaBelle", "ANNABELLE"],
+  "is common": ["too-common", "password", "PassWord", "QWERTYUIOP", "1234567890", "1Qaz2Wsx", "Baseball"],
+  "is one repeated character": ["too-common", "zzzzzzzz", "aAaAaAaAaA", "        ", "🎧".repeat(8), "\0".repeat(8)],
 };
-for (const [what, [reason, ...passwords]] of Object.entries(REFUSED)) {
+for (const [what, [problem, ...passwords]] of Object.entries(REFUSED)) {
   test(`new password: ${what} → rejected`, async () => {
     for (const password of passwords)
-      assert.match(
-        (await validatePassword(password, "annabelle")) ?? "",
-        reason,
-        JSON.stringify(password.slice(0, 20)),
-      );
+      assert.equal(await validatePassword(password, "annabelle"), problem, JSON.stringify(password.slice(0, 20)));
   });
 }
 
 test("new password: the name in capitals → rejected", async () => {
-  assert.match((await validatePassword("annabelle", "AnnaBelle")) ?? "", /must not be the same as the name/);
+  assert.equal(await validatePassword("annabelle", "AnnaBelle"), "same-as-name");
 });
 
 /** The maximum number of concurrent hashes during `work`. */

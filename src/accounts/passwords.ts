@@ -122,21 +122,31 @@ function derive(
 
 let commonPasswords: Promise<ReadonlySet<string>> | undefined;
 
-/** Why a new password is refused; undefined if it is accepted. */
-export async function validatePassword(password: string, name: string): Promise<string | undefined> {
+/** Why a new password is refused, and how to say so after "The password". Clients get the code as `meta.problem`. */
+export const PASSWORD_PROBLEMS = {
+  "too-short": `must have at least ${MIN_PASSWORD} characters`,
+  "too-long": `must have at most ${MAX_PASSWORD} characters`,
+  "lone-surrogates": "must not contain lone surrogates",
+  "same-as-name": "must not be the same as the name",
+  "too-common": "is one of the most common; choose another",
+} as const;
+
+export type PasswordProblem = keyof typeof PASSWORD_PROBLEMS;
+
+/** Undefined if the new password is accepted. */
+export async function validatePassword(password: string, name: string): Promise<PasswordProblem | undefined> {
   const length = [...password].length;
-  if (length < MIN_PASSWORD || length > MAX_PASSWORD) return `must have ${MIN_PASSWORD} to ${MAX_PASSWORD} characters`;
-  if (!password.isWellFormed()) return "must not contain lone surrogates";
+  if (length < MIN_PASSWORD) return "too-short";
+  if (length > MAX_PASSWORD) return "too-long";
+  if (!password.isWellFormed()) return "lone-surrogates";
   // Full-width and zero-width characters do not make a password less common.
   const plain = password
     .normalize("NFKC")
     .replaceAll(/\p{Cf}/gu, "")
     .toLowerCase();
-  if (plain === name.toLowerCase()) return "must not be the same as the name";
+  if (plain === name.toLowerCase()) return "same-as-name";
   commonPasswords ??= loadCommonPasswords();
-  if ((await commonPasswords).has(plain) || new Set(plain).size === 1)
-    return "is one of the most common; choose another";
-  return undefined;
+  return (await commonPasswords).has(plain) || new Set(plain).size === 1 ? "too-common" : undefined;
 }
 
 /** Loaded when first needed: it has tens of thousands of entries. */

@@ -1,4 +1,5 @@
 import type { CredentialKind } from "./credential-kinds.ts";
+import type { PasswordProblem } from "./passwords.ts";
 
 type Reason =
   | { readonly reason: "too-often"; readonly waitMs: number }
@@ -11,7 +12,13 @@ type Reason =
   | { readonly reason: "identity-taken" | "invalid-passkey" }
   | { readonly reason: "second-factor-required" | "wrong-code" | "invalid-ticket" }
   | { readonly reason: "second-factor-exists" | "no-second-factor" }
-  | { readonly reason: "invalid"; readonly member: "name" | "password"; readonly detail: string };
+  | { readonly reason: "invalid"; readonly member: "name"; readonly detail: string }
+  | {
+      readonly reason: "invalid";
+      readonly member: "password";
+      readonly detail: string;
+      readonly problem: PasswordProblem;
+    };
 
 /** Why a request about an account was refused. Each API turns it into an error of its own. */
 export type AccountRefusal = { readonly kind: "refused" } & Reason;

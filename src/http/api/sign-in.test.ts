@@ -90,18 +90,21 @@ describe("sign-up and sign-in", async () => {
     }
   });
 
-  test("passwords: too short, too long or common → rejected, no account", async () => {
-    for (const password of [
-      "seven77",
-      "x".repeat(257),
-      "Password123",
-      "1234567890",
-      "aaaaaaaaaaaa",
-      "common-name",
-      "a\ud800bcdefgh",
-    ]) {
+  test("passwords: too short, too long or common → rejected with the reason, no account", async () => {
+    const refused: readonly (readonly [password: string, problem: string])[] = [
+      ["seven77", "too-short"],
+      ["x".repeat(257), "too-long"],
+      ["Password123", "too-common"],
+      ["1234567890", "too-common"],
+      ["aaaaaaaaaaaa", "too-common"],
+      ["common-name", "same-as-name"],
+      ["a\ud800bcdefgh", "lone-surrogates"],
+    ];
+    for (const [password, problem] of refused) {
       const response = await signUp(server, "common-name", password);
       assert.deepEqual([response.status, pointerOf(response)], [422, "/data/attributes/password"], password);
+      const [error] = response.json.errors;
+      assert.deepEqual([error.code, error.meta], ["invalid-password", { problem }]);
     }
     assert.equal((await signUp(server, "common-name")).status, 201);
   });

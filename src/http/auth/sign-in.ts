@@ -1,4 +1,5 @@
 import { type CredentialKind, rulesOf } from "../../accounts/credential-kinds.ts";
+import type { PasswordProblem } from "../../accounts/passwords.ts";
 import type { AccountRefusal } from "../../accounts/refusals.ts";
 import { type ErrorCode, failure, type RequestFailure } from "../../errors/catalog.ts";
 import type { Principal } from "../wire/access.ts";
@@ -41,7 +42,11 @@ function usualFailure(refusal: AccountRefusal): RequestFailure {
     case "too-often":
       return failure("too-many-attempts", retryAfter(refusal.waitMs));
     case "invalid":
-      return invalidAttribute(refusal.member, refusal.detail);
+      return invalidAttribute(
+        refusal.member,
+        refusal.detail,
+        refusal.member === "password" ? { problem: refusal.problem } : undefined,
+      );
     case "wrong-password":
       return failure("sign-in-failed");
     case "name-taken":
@@ -110,6 +115,11 @@ export const INVALID_ATTRIBUTE_CODES = {
   subscription_ids: "invalid-attribute",
 } as const satisfies Record<string, ErrorCode>;
 
-export function invalidAttribute(name: keyof typeof INVALID_ATTRIBUTE_CODES, reason: string): RequestFailure {
-  return failure(INVALID_ATTRIBUTE_CODES[name], { reason, source: { pointer: `/data/attributes/${name}` } });
+export function invalidAttribute(
+  name: keyof typeof INVALID_ATTRIBUTE_CODES,
+  reason: string,
+  meta?: { readonly problem: PasswordProblem },
+): RequestFailure {
+  const source = { pointer: `/data/attributes/${name}` };
+  return failure(INVALID_ATTRIBUTE_CODES[name], { reason, source, ...(meta && { meta }) });
 }

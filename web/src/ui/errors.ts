@@ -14,6 +14,15 @@ export function explainError(error: unknown, viewErrors: Readonly<Record<string,
   if (!(error instanceof EarmarkError)) return failure.unreachable;
   const { status, code = "", detail, title } = error;
   if (Object.hasOwn(viewErrors, code)) return viewErrors[code] as string;
+  if (code === "invalid-password") return explainPassword(error);
   const general = status === 403 ? failure.forbidden : format(failure.other, { detail: isolate(detail ?? title) });
   return explainCode(code, status === 503 ? failure.busy : general);
+}
+
+function explainPassword({ errors: [first] }: EarmarkError): string {
+  const { errors, passwordProblems } = getWords();
+  const problem = String(first?.meta?.["problem"]);
+  return Object.hasOwn(passwordProblems, problem)
+    ? passwordProblems[problem as keyof typeof passwordProblems]
+    : errors["invalid-password"];
 }
