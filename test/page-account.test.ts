@@ -55,6 +55,13 @@ describe("account", { concurrency: 3 }, () => {
       const [here, there] = [items.filter({ hasText: account.here }), items.filter({ hasText: "Firefox, Windows" })];
       assert.deepEqual([await items.count(), await here.count(), await there.count()], [2, 1, 1]);
       assert.equal(await here.getByRole("button").count(), 0);
+      // Two of the same browser can be told apart by the time.
+      const begun = (await server.call("GET", "/v1/sessions", { headers: { Cookie: ann.cookie } })).json.data;
+      for (const { attributes } of begun) {
+        const time = String(attributes.created_at).slice(11, 16);
+        const item = attributes.current ? here : there;
+        assert.match((await item.textContent()) ?? "", new RegExp(`since .*, ${time}\\b`));
+      }
       await button(there, format(account.endSession, { label: "Firefox, Windows" })).click();
       await button(dialog(page), account.signOut).click();
       await there.waitFor({ state: "detached" });

@@ -13,7 +13,7 @@ import { isolate } from "../ui/isolate.ts";
 import { showNotice } from "../ui/notices.ts";
 import { Problem } from "../ui/problem.tsx";
 import { useSubmit } from "../ui/requests.ts";
-import { format, formatDay, useWords } from "../words/index.ts";
+import { format, formatDay, formatDayAndTime, useWords } from "../words/index.ts";
 import { isWrongCode, OneTimeCodeField, useOneTimeCode } from "./one-time-code.tsx";
 import { SecondFactor } from "./second-factor.tsx";
 import { explainFormError } from "./sign-in.tsx";
@@ -135,8 +135,8 @@ function Sessions() {
                 <span class="muted">
                   {[
                     ...(session.isCurrent ? [account.here] : []),
-                    format(account.since, { day: formatDay(session.createdAt) }),
-                    ...(session.lastUsedAt ? [format(apps.used, { day: formatDay(session.lastUsedAt) })] : []),
+                    format(account.since, { day: formatDayAndTime(session.createdAt) }),
+                    ...(session.lastUsedAt ? [format(apps.used, { day: formatDayAndTime(session.lastUsedAt) })] : []),
                   ].join(" · ")}
                 </span>
               </div>

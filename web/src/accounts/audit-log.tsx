@@ -4,7 +4,7 @@ import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
 import { Pager } from "../ui/pager.tsx";
 import { useLoaded } from "../ui/requests.ts";
-import { format, formatDay, useWords } from "../words/index.ts";
+import { format, formatDayAndTime, useWords } from "../words/index.ts";
 
 const COMMAND_LINE = "command line";
 
@@ -30,7 +30,7 @@ export function AuditLog({ admin, version }: { admin: AdminClient; version: numb
               <span class="muted">
                 {[
                   entry.actor === COMMAND_LINE ? words.commandLine : isolate(entry.actor),
-                  `${formatDay(entry.actedAt)}, ${formatTime(entry.actedAt)}`,
+                  formatDayAndTime(entry.actedAt),
                   ...(entry.address === null ? [] : [format(words.from, { address: isolate(entry.address) })]),
                 ].join(" · ")}
               </span>
@@ -41,10 +41,6 @@ export function AuditLog({ admin, version }: { admin: AdminClient; version: numb
       <Pager number={number} total={page?.total ?? 0} onChange={setNumber} />
     </section>
   );
-}
-
-function formatTime(date: Date): string {
-  return [date.getHours(), date.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
 }
 
 /** A newer server may have actions that this page does not know. */

@@ -2,13 +2,13 @@ import type { FunctionComponent } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { EarmarkError } from "../../../client/src/index.ts";
 import { appLoginId } from "../apps/app-login-link.ts";
-import { accountMode, anonymousClient, currentUser, finishSignIn } from "../server/server.ts";
+import { accountMode, anonymousClient, currentUser, finishSignIn, isNewAccount } from "../server/server.ts";
 import { createState, useValue } from "../state/state.ts";
 import { Dialog, Field } from "../ui/components.tsx";
 import { ErrorMessage } from "../ui/error-message.tsx";
 import { explainError } from "../ui/errors.ts";
 import { isolate } from "../ui/isolate.ts";
-import { showNotice } from "../ui/notices.ts";
+import { announce, showNotice } from "../ui/notices.ts";
 import { useSubmit } from "../ui/requests.ts";
 import { format, formatNumber, getWords, useWords } from "../words/index.ts";
 import { isWrongCode, OneTimeCodeField, useOneTimeCode } from "./one-time-code.tsx";
@@ -130,8 +130,10 @@ function CredentialsForm({ isNew, knownName }: { isNew: boolean; knownName?: str
       if (isNew) await anonymousClient.signUp({ ...credentials, invitation: invitation || undefined });
       else await anonymousClient.signIn({ ...credentials, oneTimeCode });
       isInvitationUnused = false;
+      isNewAccount.set(isNew);
       await finishSignIn();
-      if (isNew) showNotice(format(account.welcome, { name: isolate(credentials.name) }));
+      // The empty list shows it. A notice would cover what it offers on a phone.
+      if (isNew) announce(format(account.welcome, { name: isolate(credentials.name) }));
     }),
   );
   const error = cause === undefined || isWrongCode(cause) ? undefined : explainFormError(cause);

@@ -1,7 +1,7 @@
 import type { ChangeSet, Skipped, Subscription, SubscriptionChange, Undone } from "../../../client/src/index.ts";
 import { displayUrl } from "../ui/feed-url.ts";
 import { isolate } from "../ui/isolate.ts";
-import { format, formatAge, formatDay, getWords } from "../words/index.ts";
+import { format, formatAge, formatDayAndTime, getWords } from "../words/index.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 
@@ -25,9 +25,7 @@ export function describeSet(set: ChangeSet): string {
 
 /** How long ago, or day and time. */
 export function formatMoment(date: Date): string {
-  if (Date.now() - date.getTime() < DAY_MS) return formatAge(date);
-  const [hours, minutes] = [date.getHours(), date.getMinutes()].map((part) => String(part).padStart(2, "0"));
-  return format(getWords().history.moment, { day: formatDay(date), time: `${hours}:${minutes}` });
+  return Date.now() - date.getTime() < DAY_MS ? formatAge(date) : formatDayAndTime(date);
 }
 
 /** What a change was about, as the list would show it. */

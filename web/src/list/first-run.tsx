@@ -1,10 +1,14 @@
-import { accountMode } from "../server/server.ts";
+import { accountMode, currentUser, isNewAccount } from "../server/server.ts";
+import { useValue } from "../state/state.ts";
 import { Icon } from "../ui/components.tsx";
-import { useWords } from "../words/index.ts";
+import { isolate } from "../ui/isolate.ts";
+import { format, useWords } from "../words/index.ts";
 
 /** Shown while the list is empty: the ways to fill it. */
 export function FirstRun() {
-  const { list, firstRun } = useWords();
+  const { account, list, firstRun } = useWords();
+  const me = useValue(currentUser);
+  const isNew = useValue(isNewAccount);
   const offers = [
     ["add", "add", list.addFeeds, firstRun.add],
     ["move", "move", list.moveHere, firstRun.move],
@@ -13,6 +17,7 @@ export function FirstRun() {
   ] as const;
   return (
     <section class="first-run">
+      {isNew && me !== undefined && <p>{format(account.welcome, { name: isolate(me.name) })}</p>}
       <h2>{list.emptyTitle}</h2>
       <ul>
         {offers.map(([view, icon, name, hint]) => (

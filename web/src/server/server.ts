@@ -19,6 +19,8 @@ export const providerName = accountsMeta?.dataset["provider"] ?? "";
 
 /** Undefined until the server has said who is signed in. */
 export const currentUser = createState<Me | undefined>(undefined);
+/** The user has created the account on this page. */
+export const isNewAccount = createState(false);
 /** True while requests wait for the user to sign in. */
 export const needsSignIn = createState(false);
 export const connectionProblem = createState<"unreachable" | "busy" | "blocked" | "noAccount" | "disabled" | undefined>(

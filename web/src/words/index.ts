@@ -78,6 +78,11 @@ export function formatDay(date: Date): string {
   return format(day, { day: date.getDate(), dd, month: months.split(" ")[date.getMonth()] ?? "", year });
 }
 
+export function formatDayAndTime(date: Date): string {
+  const time = [date.getHours(), date.getMinutes()].map((part) => String(part).padStart(2, "0")).join(":");
+  return format(getWords().moment, { day: formatDay(date), time });
+}
+
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
 const DAY_MS = 24 * HOUR_MS;
