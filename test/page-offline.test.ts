@@ -44,7 +44,7 @@ describe("offline start", { concurrency: 2 }, () => {
     const first = await startServer(settings);
     const { page, allow, finish } = await visit({ server: first, basePath: "/pods", offlineStart: true });
     allow(/^(failed|response): /);
-    await openView(page, en.views.add);
+    await page.goto("/pods/#add-many");
     await page.getByLabel(en.add.label).fill(THREE.join("\n"));
     await button(page, format(en.add.submit, { n: 3 })).click();
     await openView(page, en.views.list);
@@ -63,9 +63,10 @@ describe("offline start", { concurrency: 2 }, () => {
       await openView(page, title);
       await page.getByRole("heading", { level: 1, name: title }).waitFor();
     }
-    await openView(page, en.views.add);
-    await page.getByLabel(en.add.label).fill("https://four.example/feed");
-    await button(page, format(en.add.submit, { n: 1 })).click();
+    await openView(page, en.views.list);
+    const box = page.getByRole("searchbox", { name: en.list.search });
+    await box.fill("https://four.example/feed");
+    await box.press("Enter");
     await status(page, format(en.connection.waiting, { n: 1 })).waitFor();
     await page.goto("/pods/");
     await until(() => hosts(page).then((all) => all.length), 4);
