@@ -21,6 +21,7 @@ const SOURCES = [
     "public",
     "src",
     "../client/src",
+    "../src/podcasts/podcast-links.ts",
     "../src/util/control-characters.ts",
   ],
   ...DOCUMENTATION,

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readdirSync, symlinkSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
@@ -13,8 +13,12 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 function copyProject(): string {
   const project = join(temporaryFolder(), "earmark");
   mkdirSync(project);
-  for (const name of ["package.json", "package-lock.json", "tsconfig.json", "bin", "client", "docs", "src/util"])
-    cpSync(join(ROOT, name), join(project, name), { recursive: true });
+  const copied = ["package.json", "package-lock.json", "tsconfig.json", "bin", "client", "docs"];
+  // The image copies the same parts of the server.
+  const shared = ["src/podcasts/podcast-links.ts", "src/util/control-characters.ts"];
+  const image = readFileSync(join(ROOT, "deploy/Dockerfile"), "utf8");
+  for (const name of shared) assert.ok(image.includes(`COPY ${name} `), name);
+  for (const name of [...copied, ...shared]) cpSync(join(ROOT, name), join(project, name), { recursive: true });
   mkdirSync(join(project, "web"));
   for (const name of readdirSync(join(ROOT, "web")))
     if (!/^(dist|node_modules)/.test(name))

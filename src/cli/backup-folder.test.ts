@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { copyFileSync, mkdirSync, readdirSync, symlinkSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
-import { lines, runInProcess } from "../../test/support/commands.ts";
+import { countListed, runInProcess } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { run } from "../../test/support/process.ts";
 import { temporaryFolder } from "../../test/support/server.ts";
@@ -46,7 +46,7 @@ describe("backup --keep", () => {
     assert.doesNotMatch(stderr, /Deleted/);
     const restored = { DATABASE_URL: `file:${join(folder, "restored.db")}` };
     assert.equal((await runInProcess(["restore", join(backups, name), "--yes"], restored)).code, 0);
-    assert.equal(lines(await runInProcess(["list"], restored)).length, 1);
+    assert.equal(countListed(await runInProcess(["list"], restored)), 1);
   });
 
   test("backup --keep: more than N → only the oldest are deleted", async () => {

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { describe, test } from "node:test";
-import { lines, runInProcess, serveInProcess, withStore } from "../../test/support/commands.ts";
+import { countListed, lines, runInProcess, serveInProcess, withStore } from "../../test/support/commands.ts";
 import { sharedPostgres } from "../../test/support/postgres.ts";
 import { run, start } from "../../test/support/process.ts";
 import { ATOMIC, add, callServer, newId, temporaryFolder } from "../../test/support/server.ts";
@@ -52,10 +52,10 @@ describe("backup and restore", () => {
     assert.equal((await runInProcess(["restore", copy], settings)).code, 64, "no terminal to ask for confirmation");
     const restored = await runInProcess(["restore", copy, "--yes"], settings);
     assert.equal(restored.code, 0, restored.stderr);
-    assert.equal(lines(await runInProcess(["list"], settings)).length, rows);
+    assert.equal(countListed(await runInProcess(["list"], settings)), rows);
     const [kept = ""] = readdirSync(folder).filter((name) => name.startsWith("earmark.db-before-"));
     const old = await runInProcess(["list"], { DATABASE_URL: `file:${join(folder, kept)}` });
-    assert.equal(lines(old).length, written, "the old database is kept");
+    assert.equal(countListed(old), written, "the old database is kept");
   });
 
   test("backup: a PostgreSQL database → restored on any engine", async () => {
@@ -171,7 +171,7 @@ describe("backup and restore", () => {
     const { code, stderr } = await runInProcess(["restore", copy, "--yes"], settings);
     assert.equal(code, 1);
     assert.match(stderr, /has a trigger spy that Earmark did not create/);
-    assert.equal(lines(await runInProcess(["list"], settings)).length, 2);
+    assert.equal(countListed(await runInProcess(["list"], settings)), 2);
   });
 
   test("restore: not a backup, or a damaged one → rejected", async () => {
@@ -196,7 +196,7 @@ describe("backup and restore", () => {
       assert.equal(code, 1, path);
       assert.match(stderr, /damaged|not an Earmark database|not a backup|no such file|malformed/i);
     }
-    assert.equal(lines(await runInProcess(["list"], settings)).length, 200);
+    assert.equal(countListed(await runInProcess(["list"], settings)), 200);
     assert.deepEqual(
       readdirSync(folder).filter((name) => name.includes("before")),
       [],

@@ -71,4 +71,7 @@ export async function withStore<T>(url: string, work: (store: Store) => Promise<
 }
 
 /** The lines of the standard output. */
+/** How many subscriptions `earmark list` prints, below its header. */
+export const countListed = (ended: Ended) => lines(ended).length - 1;
+
 export const lines = ({ stdout }: Ended) => stdout.split("\n").filter((line) => line !== "");

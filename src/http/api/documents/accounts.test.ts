@@ -22,6 +22,7 @@ test("account documents: valid → attributes are read", () => {
     kind: "password",
     name: "ann",
     password: "p",
+    oneTimeCode: undefined,
   });
   assert.deepEqual(readSignUp(document("account", { name: "ann", password: "p" })), {
     name: "ann",
