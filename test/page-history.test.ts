@@ -84,6 +84,39 @@ describe("history", { concurrency: 2 }, () => {
     await finish();
   });
 
+  test("history: the panel of a podcast → who added and changed it, what it was, and a link to each change", async () => {
+    const { server, tick } = await startEmptied();
+    const [, listed] = (await server.call("GET", "/v1/subscriptions")).json.data;
+    await app(server, "subscriptions/local/desk.json", { add: ["https://other.example/feed"], remove: [] });
+    await rename(server, listed.id, "My other show");
+    const { page, allow, finish } = await visit({ server, at: `list?open=${listed.id}`, size: "phone" });
+    const open = dialog(page).getByText(history.ofPodcast);
+    const entries = dialog(page).getByRole("list", { name: history.ofPodcast }).getByRole("listitem");
+    const [whole, renamed] = [said(history.added, history.by.page, 12), said(history.updated, history.by.page, 1)];
+    allow(/^response: 400 GET \S+\/v1\/history/);
+    await page.route("**/v1/history?*", (route) => route.fulfill({ status: 400, body: "{}" }));
+    await open.click();
+    await dialog(page).getByRole("alert").waitFor();
+    await page.unroute("**/v1/history?*");
+    await dialog(page).getByRole("button", { name: en.retry }).click();
+    await until(() => entries.getByRole("link").allTextContents(), [renamed, whole]);
+    await entries.first().getByText("My other show").waitFor();
+    await entries.nth(1).getByText(history.change.added, { exact: true }).waitFor();
+    await assertAccessible(page);
+    tick();
+    await dialog(page).getByRole("button", { name: en.podcasts.move }).click();
+    await dialog(page).getByRole("textbox", { name: en.podcasts.folder }).fill("Evening");
+    await page.keyboard.press("Enter");
+    await entries.first().getByText("Evening").waitFor();
+    await entries.nth(1).getByRole("link").click();
+    await until(() => new URL(page.url()).hash, "#history/1");
+    await page.getByRole("heading", { name: whole }).waitFor();
+    assert.equal(await dialog(page).count(), 0);
+    await page.goBack();
+    await dialog(page).getByRole("heading", { name: "My other show" }).waitFor();
+    await finish();
+  });
+
   test("history: one set on a phone → its changes, each undone alone; Back and the URL work", async () => {
     const { server, feeds } = await startEmptied();
     const { page, finish } = await visit({ server, at: "history", size: "phone", theme: "dark" });

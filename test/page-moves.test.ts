@@ -18,7 +18,7 @@ const panel = (page: Page) => page.getByRole("dialog");
 const open = (page: Page, title: string) =>
   rows(page).getByRole("button", { name: title, exact: true }).first().click();
 const field = (page: Page) => page.getByRole("textbox", { name: en.podcasts.feedUrl });
-const former = (page: Page) => panel(page).locator("summary");
+const former = (page: Page) => panel(page).locator(".former-urls summary");
 const hasEffect = async (page: Page) => {
   await panel(page).getByText(moves.nothing).waitFor();
   await panel(page).getByText(moves.replaced).waitFor();

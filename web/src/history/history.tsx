@@ -18,6 +18,7 @@ import { Details } from "./details.tsx";
 import { Marks } from "./marks.tsx";
 import { linkTo, place, showPage } from "./place.ts";
 import { describeSet, toSubscription } from "./sentences.ts";
+import { useDetails } from "./set-details.ts";
 import { UndoDialog } from "./undo.tsx";
 import "../styles/feeds.css";
 import "../styles/history.css";
@@ -46,7 +47,7 @@ function Sets({ page }: { page: number }) {
   const { items } = useValue(subscriptionList);
   const [undoing, setUndoing] = useState<ChangeSet | undefined>(undefined);
   const { value, setValue, failure, load } = useLoaded(() => readSets(page), [page, items.length]);
-  const details = useDetails(value?.sets ?? []);
+  const details = useDetails(value?.sets ?? [], DETAILED);
   useRestoreFocus(value?.sets.length);
   return (
     <>
@@ -90,30 +91,8 @@ async function readSets(number: number): Promise<Found> {
   return { sets, total, moved };
 }
 
-/** How many sets are shown with their podcasts; the server has to compute each. */
+/** How many sets are shown with their podcasts. */
 const DETAILED = 8;
-
-/** What the first sets changed, by id, as it becomes known. */
-function useDetails(sets: readonly ChangeSet[]): ReadonlyMap<string, ChangeSetWithChanges> {
-  const [details, setDetails] = useState<ReadonlyMap<string, ChangeSetWithChanges>>(new Map());
-  useEffect(() => {
-    let isCurrent = true;
-    const read = async () => {
-      for (const { id, endedAt } of sets.slice(0, DETAILED)) {
-        if (!isCurrent) return;
-        if (details.get(id)?.endedAt.getTime() === endedAt.getTime()) continue;
-        const set = await client.changeSet(id);
-        if (set !== undefined) setDetails((known) => new Map([...known, [id, set]]));
-      }
-    };
-    // The list is complete without them.
-    read().catch(() => {});
-    return () => {
-      isCurrent = false;
-    };
-  }, [sets]);
-  return details;
-}
 
 interface LineProps {
   readonly set: ChangeSet;

@@ -17,6 +17,7 @@ import { FeedUrls } from "./feed-urls.tsx";
 import { readFolder } from "./folder-edits.ts";
 import { MergeForm } from "./merge-form.tsx";
 import { type PanelTask, takeTask } from "./panel-task.ts";
+import { PodcastHistory } from "./podcast-history.tsx";
 import { toOwnTitle } from "./rename-form.tsx";
 
 const close = () => opened.set(undefined);
@@ -94,6 +95,7 @@ export function Panel({ subscription }: { subscription: Subscription }) {
           {podcast?.description && <p class="description">{replaceControlCharactersInLines(podcast.description)}</p>}
           <FeedStatus subscription={subscription} />
           <FeedUrls subscription={subscription} onConflict={setExisting} onDone={focusTitle} />
+          <PodcastHistory subscription={subscription} />
         </>
       )}
     </Dialog>
