@@ -203,6 +203,7 @@ test("access: server without accounts → no account routes, every request is th
   const missing = Object.keys(WAYS).filter((url) => !here.has(url));
   assert.deepEqual(missing, [
     "/v1/accounts",
+    "/v1/invitation-checks",
     "/v1/sessions",
     "/v1/sessions/:id",
     "/v1/tokens",

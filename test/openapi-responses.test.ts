@@ -435,6 +435,7 @@ test("responses: rate limits exceeded → as documented", async () => {
   await run(server, BASE_PATH, [
     ["POST /v1/accounts", 429, crowd, account],
     ["POST /v1/sessions", 429, crowd, documentWith("session", { name: "eve", password: "x" })],
+    ["POST /v1/invitation-checks", 429, crowd, documentWith("invitation-check", { invitation: "emi_" })],
     ["POST /v1/password-resets", 429, crowd, documentWith("password-reset", { link: "emr_", password: "x" })],
   ]);
 });

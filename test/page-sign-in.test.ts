@@ -198,7 +198,7 @@ describe("sign-in", { concurrency: 3 }, () => {
 
   test("closed sign-up", async (t) => {
     const watched = await visit({ server: closed, path: "/healthz" });
-    const { page, finish } = watched;
+    const { page, allow, finish } = watched;
 
     await t.test("invitation: a link from the administrator → one account and no leaked secret", async () => {
       await join(watched, `${closed.url}/join#${await inviteTo(closed.store)}`, closed.url);
@@ -209,6 +209,7 @@ describe("sign-in", { concurrency: 3 }, () => {
       await page.getByText(account.firstTimeInviteOnly).waitFor();
       assert.equal(await button(page, account.create).count(), 0);
       // An invitation link without its secret.
+      allow(/^response: 403 POST \S+\/v1\/accounts$/);
       await page.goto("/join");
       await fill(page, { name: "ann", password: PASSWORD });
       await button(page, account.join).click();
@@ -253,7 +254,7 @@ async function assertWelcome(page: Page, name: string): Promise<void> {
   assert.equal(await page.locator(".notice").count(), 0);
 }
 
-/** Creates an account by an invitation link, and checks that its secret is sent once and left nowhere. */
+/** Creates an account by an invitation link, and checks that its secret is sent only to be checked and used, and left nowhere. */
 async function join({ page, context, allow }: WatchedPage, link: string, root: string): Promise<void> {
   const [, secret = ""] = link.split("#");
   const leaks: string[] = [];
@@ -283,17 +284,19 @@ async function join({ page, context, allow }: WatchedPage, link: string, root: s
   assert.ok(!(await pageContents(page)).includes(secret));
   await Promise.all(checks);
   assert.deepEqual(leaks, []);
-  assert.deepEqual(uses, [`POST ${root}/v1/accounts`]);
+  assert.deepEqual(uses, [`POST ${root}/v1/invitation-checks`, `POST ${root}/v1/accounts`]);
   await page.goBack();
   assert.ok(!page.url().includes(secret));
 
   await page.goto(`${root}/#account`);
   await button(page, account.signOut).click();
   await heading(page, account.signIn).waitFor();
-  allow(/^response: 403 POST \S+\/v1\/accounts$/);
+  // Before anything is typed.
+  allow(/^response: 403 POST \S+\/v1\/invitation-checks$/);
   await page.goto(link);
-  await fill(page, { name: "second", password: PASSWORD });
-  await button(page, account.join).click();
   await page.getByRole("alert").getByText(errors["invalid-invitation"]).waitFor();
-  assert.equal(await field(page, account.user).inputValue(), "second");
+  assert.equal(await page.getByRole("textbox").count(), 0);
+  await button(page, account.haveOne).click();
+  await heading(page, account.signIn).waitFor();
+  await field(page, account.user).waitFor();
 }

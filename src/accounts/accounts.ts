@@ -212,6 +212,14 @@ export class Accounts {
     return this.openSession(created, { password: created }, label, at);
   }
 
+  /** So that people learn that an invitation is used or has expired before they choose a name. Counts as an attempt. */
+  async checkInvitation(secret: string, networks: Networks, at: Date): Promise<AccountRefusal | undefined> {
+    const refusal = await this.countAttempt(networks, at);
+    if (refusal !== undefined) return refusal;
+    const kind = await this.#kindOfInvitation(secret, at);
+    return kind === undefined ? refuse({ reason: "invalid-invitation" }) : undefined;
+  }
+
   async #kindOfInvitation(secret: string, at: Date): Promise<"invitation" | "setup" | undefined> {
     if ((await this.verifyCredential(secret, "invitation", at)) !== undefined) return "invitation";
     if ((await this.verifyCredential(secret, "setup", at)) === undefined) return undefined;

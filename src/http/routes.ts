@@ -275,6 +275,7 @@ function accountRoutes(services: Services): Route[] {
   const credentials = createCredentialHandlers(services.accounts, services);
   return [
     route("POST", "/v1/accounts", { access: "open", body, run: accounts.signUp }),
+    route("POST", "/v1/invitation-checks", { access: "open", body, run: accounts.checkInvitation }),
     route("DELETE", "/v1/me", { access: "account", run: createDeleteAccountHandler(services.accounts, services) }),
 
     route("GET", "/v1/sessions", { access: "account", query, run: credentials.list("session") }),

@@ -244,6 +244,10 @@ export const WAYS: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
       body: () => document("account", { name: `guest-${newId()}`, password: "the password of a guest" }),
     },
   },
+  // Valid invitations are the subject of openapi-responses.test.ts and page-sign-in.test.ts.
+  "/v1/invitation-checks": {
+    POST: { access: "open", status: 403, body: () => document("invitation-check", { invitation: "emi_invalid" }) },
+  },
   "/v1/sessions": {
     GET: { access: "account", status: 200 },
     POST: { access: "open", status: 201, body: ({ name, password }) => document("session", { name, password }) },

@@ -45,7 +45,9 @@ export async function administrationCases(
   const added = { headers: { Cookie, "Content-Type": PLAIN }, body: app };
   assert.equal((await server.call("POST", `${basePath}/v1/second-factor`, added)).status, 201);
   const ofCarol = secretOf((await create(`${carol}/reset-links`)).attributes.url);
-  const invitation = `/v1/invitations/${(await create("/v1/invitations", wanted)).id}`;
+  const invited = await create("/v1/invitations", wanted);
+  const invitation = `/v1/invitations/${invited.id}`;
+  const check = (secret?: string) => one("invitation-check", { attributes: { invitation: secret } });
   return [
     ...["/v1/accounts", "/v1/invitations", "/v1/audit-log"].flatMap((path): Case[] => [
       [`GET ${path}`, 200, session],
@@ -78,10 +80,14 @@ export async function administrationCases(
     ["POST /v1/invitations", 422, typed, one("invitation", { attributes: { note: "\n" } })],
     ["POST /v1/invitations", 422, typed, one("invitation", { attributes: { expires_at: "1999-01-01T00:00:00Z" } })],
     ...invalidDocuments("POST /v1/invitations", typed),
+    ["POST /v1/invitation-checks", 204, newcomer(), check(secretOf(invited.attributes.url))],
+    ["POST /v1/invitation-checks", 422, newcomer(), check()],
+    ...invalidDocuments("POST /v1/invitation-checks", newcomer()),
     ["DELETE /v1/invitations/{id}", 400, session, undefined, "/v1/invitations/1"],
     ["DELETE /v1/invitations/{id}", 406, html],
     ["DELETE /v1/invitations/{id}", 204, session, undefined, invitation],
     ["DELETE /v1/invitations/{id}", 404, session, undefined, invitation],
+    ["POST /v1/invitation-checks", 403, newcomer(), check(secretOf(invited.attributes.url))],
     [`POST ${account}/reset-links`, 404, session, undefined, "/v1/accounts/12345/reset-links"],
     [`POST ${account}/reset-links`, 400, session, undefined, `${other}/reset-links?x`],
     [`POST ${account}/reset-links`, 406, html, undefined, `${other}/reset-links`],

@@ -10,9 +10,15 @@ import { readJson } from "../wire/body.ts";
 import { siteOf } from "../wire/client-address.ts";
 import { JSON_API } from "../wire/dialect.ts";
 import type { Request, Response } from "../wire/exchange.ts";
-import { respond } from "../wire/respond.ts";
+import { respond, respondEmpty } from "../wire/respond.ts";
 import type { Call } from "../wire/router.ts";
-import { credentialResource, ownAccountResource, readSignIn, readSignUp } from "./documents/accounts.ts";
+import {
+  credentialResource,
+  ownAccountResource,
+  readInvitationCheck,
+  readSignIn,
+  readSignUp,
+} from "./documents/accounts.ts";
 import { readPasswordReset } from "./documents/administration.ts";
 import { ownAccountOf } from "./me.ts";
 import type { Services } from "./services.ts";
@@ -49,6 +55,13 @@ export function createAccountHandlers(accounts: Accounts, passkeys: Passkeys, se
       const data = ownAccountResource(await ownAccountOf(services, issued.credential.user), basePath);
       const headers = { location: data.links.self, ...setCookie(request, issued.secret) };
       respond(response, 201, JSON_API, writeOne(data), headers);
+    },
+
+    async checkInvitation({ request, response, maxBytes }: Call): Promise<void> {
+      const secret = readInvitationCheck(await readJson(request, response, maxBytes));
+      const refusal = await accounts.checkInvitation(secret, readPeer(request.raw).networks, clock());
+      if (refusal !== undefined) throw toFailure(refusal);
+      respondEmpty(response);
     },
 
     async signIn({ request, response, maxBytes }: Call): Promise<void> {

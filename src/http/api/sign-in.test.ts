@@ -186,12 +186,20 @@ describe("sign-up policy", () => {
       return issued.secret;
     };
     const [used, late] = [await invite(), await invite()];
+    const check = async (invitation: string) => {
+      const body = JSON.stringify({ data: { type: "invitation-check", attributes: { invitation } } });
+      const headers = { ...JSONAPI, ...fromNewNetwork() };
+      return (await server.call("POST", "/v1/invitation-checks", { headers, body })).status;
+    };
+    // A check uses nothing up.
+    for (const invitation of [used, used, late]) assert.equal(await check(invitation), 204);
     assert.equal((await signUp(server, "ann", "short", { invitation: used })).status, 422);
     assert.equal((await signUp(server, "ann", PASSWORD, { invitation: used })).status, 201);
     server.wait(8 * 24 * 60 * MINUTE);
     for (const invitation of [used, late, "emi_x", "", `${late}x`]) {
       const response = await signUp(server, "bob", PASSWORD, { invitation });
       assert.deepEqual([response.status, titleOf(response)], [403, "Invitation Not Valid"], invitation);
+      assert.equal(await check(invitation), 403, invitation);
     }
   });
 

@@ -38,11 +38,16 @@ export interface Enrollment {
 const readRecoveryCodes = (text: string) =>
   readDocument(text, ({ data }: SecondFactorDocument) => (data.attributes.recovery_codes ?? []).map(String));
 
-/** Requests for passkeys, single sign-on and the second factor. Only this page needs them, so they are not part of the client. */
+/** Requests for invitations, passkeys, single sign-on and the second factor. Only this page needs them, so they are not part of the client. */
 function createSignInRequests(options: ClientOptions) {
   const send = createSend(createFetch(options), options);
   const readMethod = (resource: CredentialResource) => readCredential(resource) as unknown as SignInMethod;
   return {
+    /** Rejects if the invitation cannot be used. */
+    async checkInvitation(invitation: string): Promise<void> {
+      await sendResource(send, "/v1/invitation-checks", "invitation-check", { invitation }, {});
+    },
+
     /** Resolves to the URL of the identity provider to open, to sign in there or to link its user to this account. */
     async startLogin(purpose: "sign-in" | "link"): Promise<string> {
       const { text } = await send(purpose === "link" ? PATHS.identity : "/v1/oidc-logins", { method: "POST" });

@@ -40,16 +40,17 @@ export function hideToken(): void {
 }
 
 export function SignInPage() {
-  const { account, appLogin } = useWords();
+  const { account, appLogin, errors } = useWords();
   const [isNew, setNew] = useState(isInvited);
+  const isUsable = useInvitation();
   const secret = useValue(resetSecret);
   if (secret !== "") return <ResetPage secret={secret} />;
   return (
     <main class="sign-in" id="content" tabIndex={-1}>
       <h1>{isNew ? account.joinTitle : account.signIn}</h1>
-      {isNew && <p class="muted">{isFirstAccount ? account.firstLead : account.joinLead}</p>}
+      {isNew && isUsable && <p class="muted">{isFirstAccount ? account.firstLead : account.joinLead}</p>}
       {!isNew && appLoginId.value !== undefined && <p class="muted">{appLogin.signInFirst}</p>}
-      <CredentialsForm isNew={isNew} />
+      {isNew && !isUsable ? <ErrorMessage text={errors["invalid-invitation"]} /> : <CredentialsForm isNew={isNew} />}
       {!isNew && <PasswordlessSignIn />}
       {isNew ? (
         <p>
@@ -71,6 +72,23 @@ export function SignInPage() {
       )}
     </main>
   );
+}
+
+/** False once the server has said that the invitation is used, revoked or expired. If it says nothing, the form will tell. */
+function useInvitation(): boolean {
+  const [isUsable, setUsable] = useState(true);
+  const check = async () => {
+    try {
+      const { anonymousRequests } = await import("./sign-in-requests.ts");
+      await anonymousRequests.checkInvitation(invitation);
+    } catch (error) {
+      if (error instanceof EarmarkError && error.code === "invalid-invitation") setUsable(false);
+    }
+  };
+  useEffect(() => {
+    if (invitation !== "") void check();
+  }, []);
+  return isUsable;
 }
 
 /** Loaded when it is needed. */

@@ -94,6 +94,10 @@ export function readSignUp(document: unknown): { name: string; password: string;
   };
 }
 
+export function readInvitationCheck(document: unknown): string {
+  return readText(readAttributes(document, "invitation-check"), "invitation", 256);
+}
+
 export interface RequestedPassword {
   readonly password: string;
   /** Whether apps lose access. */
