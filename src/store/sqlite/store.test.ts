@@ -7,7 +7,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Worker } from "node:worker_threads";
 import { additionsOf as additions, addTo, removeFrom } from "../../../test/support/lists.ts";
 import { temporaryFolder } from "../../../test/support/server.ts";
-import { asUser } from "../../accounts/caller.ts";
+import { asUser, BY_PAGE } from "../../accounts/caller.ts";
 import { changesSince, positionAt } from "../../lists/changes.ts";
 import type { Addition } from "../../lists/subscription.ts";
 import { StoreUnavailable } from "../../util/store-unavailable.ts";
@@ -84,6 +84,26 @@ test("change: any kind → next sequence number; removals are recorded with thei
     { sequence: 6, id: id(b), at: NOW.getTime(), added: 2, feed_url: b.feedUrl },
   ]);
   assert.deepEqual(rows("select sequence, total from lists"), [{ sequence: 6, total: 2 }]);
+  database.close();
+});
+
+test("history of a subscription: a set from before the server recorded authors → has only removals", async () => {
+  const file = newFile();
+  const store = await open(file);
+  const [a, b, c] = additions(0, 3) as [Addition, Addition, Addition];
+  await addTo(store, asUser(USER), [a, b], NOW);
+  await removeFrom(store, asUser(USER), a.id, NOW);
+  await addTo(store, { ...asUser(USER), author: BY_PAGE }, [c], NOW);
+  const database = new DatabaseSync(file);
+  const totals = async () => {
+    const range = { offset: 0, size: 5 };
+    return Promise.all([a, b, c].map(async ({ id }) => (await store.history.pageOf(USER, id, range)).total));
+  };
+  assert.deepEqual(await totals(), [1, 1, 1]);
+  database.exec("update change_sets set kind = 'unknown'");
+  assert.deepEqual(await totals(), [1, 0, 1]);
+  database.exec("update change_sets set last_sequence = 2");
+  assert.deepEqual(await totals(), [0, 0, 1], "the removal is after the set");
   database.close();
 });
 
