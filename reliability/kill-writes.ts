@@ -31,7 +31,7 @@ const LOST_REPLIES = 8;
 const MAX_LOSSES = 12;
 const MODULE = fileURLToPath(new URL("support/writing-process.ts", import.meta.url));
 /** Servers that share a database use these; a SQLite file has one server. */
-const ONLY_POSTGRES = ["replaceRateLimit", "takeLease", "releaseLease"];
+const ONLY_POSTGRES = ["sweepTable", "replaceRateLimit", "takeLease", "releaseLease"];
 
 export const killWrites: ReliabilityTest = {
   name: "kill -9 during every kind of write",
