@@ -236,15 +236,18 @@ export async function observe(cycle: Cycle, log: readonly AuditEntry[]): Promise
     if (error instanceof AccessRevoked) return "deleted";
     throw error;
   });
+  const [account, list] = [await accounts.get(user), await store.page(user, { offset: 0, size: 10 })];
+  // While the list has another URL of the feed, a sweep may erase the podcast of this one.
+  const isKept = account === undefined || list.items.some(({ feedUrl }) => feedUrl === url);
   const actions = await apps.actionPage(user, { offset: 0, size: 10, feed: undefined });
   const observed = {
-    account: await accounts.get(user),
+    account,
     name: await accounts.find(tag, ""),
     summary: await administration.get(user),
     credentials: await Promise.all(KINDS.map((kind) => accounts.listCredentials(user, kind))),
     secrets: await Promise.all(hashes.map((kind) => accounts.findCredential(cycle.hash(kind)))),
-    list: await store.page(user, { offset: 0, size: 10 }),
-    podcast: metadata,
+    list,
+    podcast: isKept ? metadata : undefined,
     artwork: await Promise.all(
       (["small", "large"] as const).map((size) => podcasts.artwork(user, podcast, HASH, size)),
     ),
