@@ -89,8 +89,13 @@ export async function* streamEvents(
 }
 
 function readEvent(text: string): StreamEvent {
-  const lineOf = (name: string) => new RegExp(`^${name}: ?(.*)$`, "m").exec(text)?.[1];
-  return { event: lineOf("event"), data: lineOf("data") ?? "", retry: Number(lineOf("retry")) || undefined };
+  const lines = text.matchAll(/^(event|data|retry): ?(.*)$/gm);
+  const fields = new Map(Array.from(lines, ([, name, value]) => [name, value]));
+  return {
+    event: fields.get("event"),
+    data: fields.get("data") ?? "",
+    retry: Number(fields.get("retry")) || undefined,
+  };
 }
 
 function readState(data: string): string | undefined {
