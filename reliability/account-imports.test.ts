@@ -10,7 +10,7 @@ import { ANN, FEED, gpodderPaths, PAGES, play, type Received, startOther } from 
 import { start } from "../test/support/process.ts";
 import { type CallOptions, callServer, temporaryFolder } from "../test/support/server.ts";
 
-/** What an import from another server costs this one, and whoever uses it at the same time. */
+/** What an import from another server costs this one, and others who use it at the same time. */
 
 interface Cost {
   readonly cpuSeconds: number;

@@ -93,7 +93,7 @@ export class Accounts {
     return { ...credential, hash };
   }
 
-  /** Whoever verifies the session of an app needs the account, too. */
+  /** Callers that verify the session of an app need the account, too. */
   async #find(hash: string, kind: CredentialKind): Promise<Credential | undefined> {
     if (kind !== "app-session") return this.store.findCredential(hash);
     const readAt = this.#accounts.now();

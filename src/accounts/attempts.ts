@@ -10,7 +10,7 @@ const ATTEMPTS: Rate = { burst: 10, perMinute: 1 };
 /** Sign-in attempts for any name, and new accounts, per network, which may be a household, an office or a school. */
 const ATTEMPTS_PER_NETWORK: Rate = { burst: 100, perMinute: 20 };
 /**
- * One-time codes per account, from all networks together, since a six-digit code can be guessed. Whoever tries knows the
+ * One-time codes per account, from all networks together, since a six-digit code can be guessed. A guesser knows the
  * password already, and even constant attempts would take about two years.
  */
 const CODES: Rate = { burst: 20, perMinute: 1 / 3 };

@@ -53,7 +53,7 @@ export class SecondFactor {
     const code = simplify(oneTimeCode);
     const actor = { name, address };
     if (RECOVERY_CODE.test(code)) {
-      // Not limited per account: whoever exhausts the limit of the other codes cannot lock the user out.
+      // Not limited per account: someone who exhausts the limit of the other codes cannot lock the user out.
       if (await this.#store.useRecoveryCode(user, hashRecoveryCode(user, code), actor, at)) return undefined;
     } else {
       const waitMs = await this.#attempts.countCode(user, at);

@@ -11,7 +11,7 @@ interface ChangeSources {
 }
 
 const PAGE_SIZE = 50;
-/** Whoever changes a list more often than that within the time of alerts has other worries. */
+/** More frequent changes within the time of alerts are not looked at. */
 const MAX_PAGES = 10;
 /** Subscriptions that an alert refers to. */
 const MAX_SUBSCRIPTIONS = 50;

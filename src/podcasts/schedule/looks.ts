@@ -45,7 +45,7 @@ export class Looks {
   /** Whose looks are in progress. */
   readonly #served = new Set<UserId>();
   readonly #workers = new Set<Promise<void>>();
-  /** Workers that will find whoever is waiting. */
+  /** Workers that will find the waiting users. */
   #active = 0;
   readonly #paths = new Map<string, { readonly at: number; readonly path: Promise<Path | undefined> }>();
   /** When to fetch from a host again. */

@@ -52,7 +52,7 @@ class NotWritable extends Error {
   override readonly name = "NotWritable";
 }
 
-/** Whoever waited for the user's node would keep a connection from the users of other nodes. */
+/** A request that waited for the user's node would keep a connection from the users of other nodes. */
 class NodeHangs extends Error {
   override readonly name = "NodeHangs";
 }

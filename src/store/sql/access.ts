@@ -46,7 +46,7 @@ function* readExpiry(user: UserId, hash: string): Work<number> {
 /**
  * Takes the locks of a write in the order that all writes have, and checks its caller's access. The administration comes
  * first: writes of administrators and deletions of their accounts lock it, so that one administrator always remains and a
- * demoted one changes nothing. Every node of a cluster has a copy of its row, so whoever locks it needs them all.
+ * demoted one changes nothing. Every node of a cluster has a copy of its row, so locking it needs them all.
  */
 export function* admit(
   { locks, isAdministration }: Pick<Write<never, unknown>, "locks" | "isAdministration">,
